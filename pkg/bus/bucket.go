@@ -186,7 +186,7 @@ func (b *Bucket) All(ctx context.Context) (map[string][]byte, error) {
 		} else {
 			all[key] = m.Data
 		}
-	}, false)
+	}, false, nil)
 	if err != nil {
 		return nil, fmt.Errorf("listing the table of %s: %w", b.spec.What, err)
 	}
@@ -213,15 +213,15 @@ func (b *Bucket) Watch(ctx context.Context, f func(key string, revision uint64, 
 		if live {
 			f(key, revision, removal(m))
 		}
-	}, true)
+	}, true, nil)
 }
 
 // watch calls f for the last write of each row and then for each new write.
-func (b *Bucket) watch(ctx context.Context, f func(key string, m *nats.Msg, revision uint64, live bool), headersOnly bool) (*StreamWatch, error) {
+func (b *Bucket) watch(ctx context.Context, f func(key string, m *nats.Msg, revision uint64, live bool), headersOnly bool, rewound func()) (*StreamWatch, error) {
 	rows := kvSubject + b.spec.Bucket + "."
 	return b.c.watch(ctx, b.spec.What, kvStream+b.spec.Bucket, rows+">", func(m *nats.Msg, revision uint64, live bool) {
 		f(strings.TrimPrefix(m.Subject, rows), m, revision, live)
-	}, beginLast, headersOnly)
+	}, beginLast, headersOnly, rewound)
 }
 
 func removal(m *nats.Msg) bool { return m.Header.Get(kvOperation) != "" }

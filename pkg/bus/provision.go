@@ -80,7 +80,10 @@ func (c *Conn) logCreated(what, name string) {
 	c.log.Log(context.Background(), level, "created missing streams and tables", what, name, "replicas", c.replicas)
 }
 
+// errNotThere is the part of [errMissing] by which it is recognized.
+var errNotThere = errors.New("does not exist in NATS")
+
 // errMissing returns the error for a missing stream or table that no role may create.
 func errMissing(what, name, of string) error {
-	return fmt.Errorf("the %s %s (%s) does not exist in NATS: create it with `callyard init`, as the NATS user operator (docs/how-to/deployment.md)", what, name, of)
+	return fmt.Errorf("the %s %s (%s) %w: create it with `callyard init`, as the NATS user operator (docs/how-to/deployment.md)", what, name, of, errNotThere)
 }

@@ -277,12 +277,12 @@ func (s *Stream) State(ctx context.Context) (StreamState, error) {
 // goroutine. It returns when f has been called for all messages that existed, or when ctx ends.
 // The removal of a message is not reported.
 func (s *Stream) Watch(ctx context.Context, subject string, f func(Message)) (*StreamWatch, error) {
-	return s.c.watch(ctx, s.spec.What, s.spec.Name, subject, func(m *nats.Msg, sequence uint64, _ bool) { f(watched(m, sequence)) }, beginAll, false)
+	return s.c.watch(ctx, s.spec.What, s.spec.Name, subject, func(m *nats.Msg, sequence uint64, _ bool) { f(watched(m, sequence)) }, beginAll, false, nil)
 }
 
 // WatchRecords is Watch without Data.
 func (s *Stream) WatchRecords(ctx context.Context, subject string, f func(Message)) (*StreamWatch, error) {
-	return s.c.watch(ctx, s.spec.What, s.spec.Name, subject, func(m *nats.Msg, sequence uint64, _ bool) { f(watched(m, sequence)) }, beginAll, true)
+	return s.c.watch(ctx, s.spec.What, s.spec.Name, subject, func(m *nats.Msg, sequence uint64, _ bool) { f(watched(m, sequence)) }, beginAll, true, nil)
 }
 
 // Scan calls f for each kept message of the subject, like [Stream.Watch], and returns. It may
@@ -292,7 +292,7 @@ func (s *Stream) Scan(ctx context.Context, subject string, f func(Message)) erro
 		if !live {
 			f(watched(m, sequence))
 		}
-	}, beginAll, false)
+	}, beginAll, false, nil)
 	if err != nil {
 		return err
 	}

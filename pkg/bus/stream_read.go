@@ -23,7 +23,7 @@ func (s *Stream) Last(ctx context.Context, subject string, from Source) (Message
 		})
 	}
 	if from == Leader || from == Either && errors.Is(err, ErrNotFound) {
-		m, err = s.c.leader(ctx, s.spec.Name, map[string]any{"last_by_subj": subject})
+		m, err = s.leader(ctx, map[string]any{"last_by_subj": subject})
 	}
 	return m, err
 }
@@ -33,7 +33,7 @@ func (s *Stream) Last(ctx context.Context, subject string, from Source) (Message
 func (s *Stream) Next(ctx context.Context, subject string, sequence uint64, from Source) (Message, error) {
 	sequence = max(sequence, 1)
 	if from == Leader {
-		return s.c.leader(ctx, s.spec.Name, map[string]any{"seq": sequence, "next_by_subj": subject})
+		return s.leader(ctx, map[string]any{"seq": sequence, "next_by_subj": subject})
 	}
 	return s.direct(ctx, func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return s.s.GetMsg(ctx, sequence, jetstream.WithGetMsgSubject(subject))
@@ -110,6 +110,14 @@ func message(subject string, sequence uint64, header nats.Header, data []byte, s
 		m.Record, _ = recordEncoding.DecodeString(text) // a header that cannot be decoded is not a record
 	}
 	return m
+}
+
+// leader reads a message from the leader.
+func (s *Stream) leader(ctx context.Context, request map[string]any) (Message, error) {
+	begun := time.Now()
+	m, err := s.c.leader(ctx, s.spec.Name, request)
+	s.c.writes.read(&s.spec, begun, err)
+	return m, err
 }
 
 // leader reads a message from the leader of a stream. nats.go reads from the leader only if the

@@ -64,7 +64,7 @@ func OpenTable[T any](ctx context.Context, c *Conn, spec TableSpec, key func(*T)
 		if live && changed != nil {
 			changed()
 		}
-	}, false)
+	}, false, t.rewound)
 	if err != nil {
 		return nil, err
 	}
@@ -84,6 +84,17 @@ func (t *Table[T]) take(key string, m *nats.Msg, revision uint64) {
 		}
 	}
 	t.keep(key, next)
+}
+
+// rewound makes every write of the table newer than the rows in memory, because its revisions have
+// started again.
+func (t *Table[T]) rewound() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, r := range t.rows {
+		r.revision = 0
+		t.rows[key] = r
+	}
 }
 
 // keep stores a row unless a newer revision is known.

@@ -35,7 +35,10 @@ const (
 // StreamWatch is a running watch of a stream. Close ends it.
 //
 // Its consumer exists in the memory of one server. If the consumer goes silent or a message is
-// missing, StreamWatch restarts with a new consumer, after the last write that it has seen.
+// missing, StreamWatch restarts with a new consumer, after the last write that it has seen. If the
+// stream ends before that write, because it was created again, restored or has lost writes,
+// StreamWatch reads it from the start, and logs that the process has to be restarted: the process
+// may know writes that no longer exist.
 type StreamWatch struct {
 	c       *Conn
 	what    string // description for people
@@ -43,6 +46,8 @@ type StreamWatch struct {
 	subject string
 	begin   beginning
 	take    taker
+	// rewound, if not nil, is called before the stream is read from the start again.
+	rewound func()
 
 	headersOnly bool
 
@@ -62,9 +67,10 @@ type taker func(m *nats.Msg, sequence uint64, live bool)
 
 // watch calls take for the existing messages of the subject and then for each new write, in
 // order, one at a time. It returns when all existing messages have been delivered, or when ctx
-// ends. begin selects the existing messages. headersOnly omits the data.
-func (c *Conn) watch(ctx context.Context, what, stream, subject string, take taker, begin beginning, headersOnly bool) (*StreamWatch, error) {
-	w := &StreamWatch{c: c, what: what, stream: stream, subject: subject, begin: begin, headersOnly: headersOnly, take: take, over: make(chan struct{}), loaded: make(chan struct{})}
+// ends. begin selects the existing messages. headersOnly omits the data. For rewound, see
+// [StreamWatch].
+func (c *Conn) watch(ctx context.Context, what, stream, subject string, take taker, begin beginning, headersOnly bool, rewound func()) (*StreamWatch, error) {
+	w := &StreamWatch{c: c, rewound: rewound, what: what, stream: stream, subject: subject, begin: begin, headersOnly: headersOnly, take: take, over: make(chan struct{}), loaded: make(chan struct{})}
 	w.life, w.end = context.WithCancel(context.Background())
 	ended, err := w.subscribe()
 	if err != nil {
@@ -162,6 +168,9 @@ func (w *StreamWatch) consumer(inbox string) (pending uint64, err error) {
 	if err := json.Unmarshal(m.Data, &answer); err != nil {
 		return 0, fmt.Errorf("reading the answer of JetStream: %w", err)
 	}
+	if answer.Error != nil && answer.Error.ErrorCode == jetstream.JSErrCodeStreamNotFound {
+		return 0, errMissing("stream", w.stream, w.what)
+	}
 	if answer.Error != nil {
 		return 0, answer.Error
 	}
@@ -250,23 +259,65 @@ func (w *StreamWatch) keep(ended <-chan struct{}) {
 			<-ended
 			return
 		}
-		for {
-			if w.life.Err() != nil || w.c.nc.IsClosed() {
-				return
+		if ended = w.restart(); ended == nil {
+			return
+		}
+	}
+}
+
+// restart subscribes again. It returns nil after Close or the end of the connection.
+func (w *StreamWatch) restart() (ended <-chan struct{}) {
+	var logged time.Time
+	for w.life.Err() == nil && !w.c.nc.IsClosed() {
+		if w.c.Ready() == nil {
+			last := w.seen()
+			ended, err := w.subscribe()
+			if err == nil && w.endsBefore(last) {
+				w.c.log.Error("a stream was created again, restored, or has lost its last writes; restart this process, because it may know records that no longer exist", "stream", w.stream, "watch", w.what)
+				w.rewind(ended)
+				continue
 			}
-			if w.c.Ready() == nil {
-				var err error
-				if ended, err = w.subscribe(); err == nil {
-					w.c.log.Info("a watch that had ended continues", "watch", w.what)
-					break
-				}
-				w.c.log.Warn("a watch cannot be restarted", "watch", w.what, "error", err)
+			if err == nil {
+				w.c.log.Info("a watch that had ended continues", "watch", w.what)
+				return ended
 			}
-			select {
-			case <-time.After(watchAgain):
-			case <-w.life.Done():
+			if time.Since(logged) >= logAgain {
+				logged = time.Now()
+				w.c.log.Warn("a watch cannot be restarted; it is tried again", "watch", w.what, "error", err)
 			}
 		}
+		select {
+		case <-time.After(watchAgain):
+		case <-w.life.Done():
+		}
+	}
+	return nil
+}
+
+// endsBefore reports whether the last write of the stream is an earlier one. The server would deliver
+// nothing before the stream has reached the sequence again.
+func (w *StreamWatch) endsBefore(sequence uint64) bool {
+	if sequence == 0 {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(w.life, connectTimeout)
+	defer cancel()
+	s, err := w.c.js.Stream(ctx, w.stream)
+	return err == nil && s.CachedInfo().State.LastSeq < sequence
+}
+
+// rewind ends the subscription. The next one begins at the start of the stream.
+func (w *StreamWatch) rewind(ended <-chan struct{}) {
+	w.mu.Lock()
+	sub := w.sub
+	w.mu.Unlock()
+	_ = sub.Unsubscribe() // it fails only when the subscription has ended
+	<-ended
+	w.mu.Lock()
+	w.last = 0
+	w.mu.Unlock()
+	if w.rewound != nil {
+		w.rewound()
 	}
 }
 

@@ -68,7 +68,7 @@ func (w *writes) close() {
 // or the caller.
 func storingFailed(err error) bool {
 	if api, ok := errors.AsType[*jetstream.APIError](err); ok {
-		return noSpace(err) || api.ErrorCode == codeNotAvailable
+		return noSpace(err) || api.ErrorCode == codeNotAvailable || missingStream(err)
 	}
 	return !errors.Is(err, context.Canceled) && !errors.Is(err, nats.ErrMaxPayload) && !errors.Is(err, nats.ErrInvalidMsg)
 }
@@ -142,7 +142,25 @@ func (w *writes) probeOnce(f failing) {
 	}
 	begun := time.Now()
 	_, err := w.c.js.PublishMsg(ctx, &nats.Msg{Subject: f.spec.Probe}, opts...)
+	if errors.Is(err, jetstream.ErrNoStreamResponse) {
+		if _, missing := w.c.js.Stream(ctx, f.spec.Name); errors.Is(missing, jetstream.ErrStreamNotFound) {
+			err = errMissing("stream", f.spec.Name, f.spec.What)
+		}
+	}
 	w.wrote(f.spec, begun, err)
+}
+
+// read records the result of a read from the leader of the stream. If somebody has removed the
+// stream, writers fail before their first write, because they read first.
+func (w *writes) read(s *StreamSpec, begun time.Time, err error) {
+	if missingStream(err) {
+		w.wrote(s, begun, err)
+	}
+}
+
+func missingStream(err error) bool {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return ok && api.ErrorCode == jetstream.JSErrCodeStreamNotFound
 }
 
 // Storing returns nil while NATS stores the writes of this connection. If writes to at least one
@@ -177,6 +195,9 @@ type notStored struct {
 }
 
 func (n notStored) err() error {
+	if missingStream(n.why) || errors.Is(n.why, errNotThere) {
+		return fmt.Errorf("%w in %s since %s: %w", ErrNotStoring, n.stream, n.since.UTC().Format("15:04:05Z"), n.why)
+	}
 	return fmt.Errorf("%w in %s since %s (%w): check that each NATS server runs, responds and has disk space; restart one that does not recover", ErrNotStoring, n.stream, n.since.UTC().Format("15:04:05Z"), n.why)
 }
 
