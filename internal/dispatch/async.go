@@ -38,7 +38,7 @@ type AsyncCall struct {
 
 	attempt *attempt      // set when it is sent
 	seq     atomic.Uint64 // of the message, set when it is sent
-	due     atomic.Int64  // deadline of its answer, in Unix nanoseconds
+	due     atomic.Int64  // deadline of its answer, on the clock of the router
 	stopped atomic.Bool   // cancelled while it ran
 	over    atomic.Bool
 }
@@ -231,7 +231,7 @@ func (p *AsyncCall) send(more bool) {
 	a := &attempt{call: p.Call, lane: l, worker: l.host.Load(), sent: time.Now(), budget: budget, client: r.client, router: r, async: p}
 	p.attempt = a
 	if a.worker != nil && a.worker.owed.add(1) == 1 {
-		a.worker.heard.set(a.sent)
+		a.worker.heard.Store(r.clock.of(a.sent))
 	}
 	f := frameOf(p.Call, budget, 1)
 	f.More = more
@@ -241,7 +241,7 @@ func (p *AsyncCall) send(more bool) {
 		p.finish(End{Err: schema.AsError(err).WithCall(p.Call.ID)})
 		return
 	}
-	p.due.Store(a.sent.Add(budget + replyGrace).UnixNano())
+	p.due.Store(r.clock.of(a.sent.Add(budget + replyGrace)))
 	p.seq.Store(seq)
 	if p.stopped.Load() {
 		p.cancelSent(seq) // possibly for the second time

@@ -351,13 +351,13 @@ func TestAnAsyncCallOfALostOrSilentWorkerEndsAsUnknown(t *testing.T) {
 	p := c.place("call_silent", false)
 	r.Leave([]*AsyncCall{c.nextPlaced(t)})
 	arrived(t, here)
-	for _, p := range r.flights.overdue(time.Now().UnixNano()) {
+	for _, p := range r.flights.overdue(r.clock.now()) {
 		p.expire()
 	}
 	if len(c.ended) > 0 {
 		t.Fatal("it ended before its time was over")
 	}
-	for _, p := range r.flights.overdue(time.Now().Add(time.Hour).UnixNano()) {
+	for _, p := range r.flights.overdue(r.clock.of(time.Now().Add(time.Hour))) {
 		p.expire()
 	}
 	if e := c.nextEnd(t); e.p != p || !e.Left || e.Again || schema.KindOf(e.Err) != schema.KindOutcomeUnknown {

@@ -5,11 +5,15 @@ import (
 	"time"
 )
 
-// atomicTime is a point in time that can be read and set concurrently.
-type atomicTime struct{ ns atomic.Int64 }
+// clock converts times of this process to integers, which can be read and set concurrently. They are
+// those of the monotonic clock: if somebody sets the clock of the machine, no worker becomes silent
+// and no answer overdue.
+type clock struct{ began time.Time }
 
-func (t *atomicTime) set(now time.Time) { t.ns.Store(now.UnixNano()) }
-func (t *atomicTime) get() time.Time    { return time.Unix(0, t.ns.Load()) }
+// of returns the nanoseconds from the start of the clock to a time. It is never 0.
+func (c clock) of(t time.Time) int64 { return int64(max(t.Sub(c.began), 1)) }
+
+func (c clock) now() int64 { return c.of(time.Now()) }
 
 // atomicCount is a counter that can be changed concurrently.
 type atomicCount struct{ n atomic.Int64 }

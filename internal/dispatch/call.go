@@ -142,7 +142,7 @@ const partsWaiting = 64
 // goroutine than a reply of the worker, at the same moment.
 func (a *attempt) Reply(f *bus.ReplyFrame) {
 	if a.worker != nil {
-		a.worker.heard.set(time.Now())
+		a.worker.heard.Store(a.router.clock.now())
 	}
 	switch f.Kind {
 	case bus.ReplyProgress:
@@ -259,7 +259,7 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 	a := &attempt{call: call, lane: l, worker: l.host.Load(), sent: time.Now(), budget: budget, client: r.client, router: r, final: make(chan bus.ReplyFrame, 1)}
 	if a.worker != nil {
 		if a.worker.owed.add(1) == 1 {
-			a.worker.heard.set(a.sent)
+			a.worker.heard.Store(r.clock.of(a.sent))
 		}
 	}
 	f := frameOf(call, budget, n)

@@ -102,7 +102,7 @@ func (fs *flights) takeOut(id schema.CallID) *flight {
 	return f
 }
 
-// overdue returns the asynchronous calls whose answers were due before at, in Unix nanoseconds.
+// overdue returns the asynchronous calls whose answers were due before at, a time of the router's clock.
 func (fs *flights) overdue(at int64) (late []*AsyncCall) {
 	for i := range fs.shards {
 		s := &fs.shards[i]

@@ -190,7 +190,7 @@ func (q *inquirer) look(ctx context.Context, id schema.WorkerID) {
 		w.missed.Store(0)
 		return
 	}
-	now := time.Now().UnixNano()
+	now := r.clock.now()
 	if first := w.missed.CompareAndSwap(0, now); !r.client.Settled() && (first || now-w.missed.Load() < int64(roamGrace)) {
 		return
 	}

@@ -137,7 +137,7 @@ func TestCallWaitsForWorkerToReconnectAfterNATSRestart(t *testing.T) {
 	if !waiting {
 		t.Error("its call ended at once")
 	}
-	w.missed.Store(time.Now().Add(-roamGrace).UnixNano())
+	w.missed.Store(r.clock.now() - int64(roamGrace))
 	r.lost.look(t.Context(), "slow")
 	if err := <-ended; schema.KindOf(err) != schema.KindOutcomeUnknown {
 		t.Errorf("ended as %v", err)

@@ -110,7 +110,8 @@ type Router struct {
 	life   context.Context // ends when the router is closed
 	stop   context.CancelFunc
 	unhook func()
-	again  atomicTime // time of the last reconnect
+	clock  clock
+	again  atomic.Int64 // when it last reconnected; 0 means never
 	lost   inquirer
 	wait   sync.WaitGroup
 }
@@ -118,11 +119,11 @@ type Router struct {
 // worker is the router's record of one worker.
 type worker struct {
 	announced schema.Worker
-	heard     atomicTime // last reply or announcement
+	heard     atomic.Int64 // last reply or announcement
 	owed      atomicCount
 	stale     atomic.Bool  // a lane was closed here; the next announcement opens it
 	remote    atomic.Bool  // runs in another region
-	missed    atomic.Int64 // when it was first found not to listen, in Unix nanoseconds; 0 if it listens
+	missed    atomic.Int64 // when it was first found not to listen; 0 if it listens
 }
 
 // New returns a router with the given id on the connection. Close stops it.
@@ -133,7 +134,7 @@ func New(conn *bus.Conn, id string, o Options, log *slog.Logger) (*Router, error
 	}
 	o.fill()
 	ctx, stop := context.WithCancel(context.Background())
-	r := &Router{conn: conn, client: client, log: log, limits: o, routes: make(map[schema.ServerID]*route), workers: make(map[schema.WorkerID]*worker), silent: make(map[schema.WorkerID]time.Time), routers: 1, life: ctx, stop: stop}
+	r := &Router{conn: conn, client: client, log: log, limits: o, routes: make(map[schema.ServerID]*route), workers: make(map[schema.WorkerID]*worker), silent: make(map[schema.WorkerID]time.Time), routers: 1, life: ctx, stop: stop, clock: clock{time.Now()}}
 	r.lost = inquirer{r, make(chan schema.WorkerID, movedKept)}
 	if r.cancels, err = conn.WatchCancels(r.canceled); err != nil {
 		stop()
@@ -141,7 +142,7 @@ func New(conn *bus.Conn, id string, o Options, log *slog.Logger) (*Router, error
 	}
 	again := make(chan struct{}, 1)
 	r.unhook = conn.OnReconnect(func() {
-		r.again.set(time.Now())
+		r.again.Store(r.clock.now())
 		select {
 		case again <- struct{}{}:
 		default:
@@ -169,7 +170,7 @@ func (r *Router) SetWorker(w *schema.Worker) {
 	same := known != nil && sameOffer(&known.announced, w)
 	r.mu.RUnlock()
 	if same && !known.stale.Swap(false) {
-		known.heard.set(time.Now())
+		known.heard.Store(r.clock.now())
 		return
 	}
 	r.mu.Lock()
@@ -185,7 +186,7 @@ func (r *Router) SetWorker(w *schema.Worker) {
 	}
 	old.announced = *w
 	old.remote.Store(r.limits.isRemote(w))
-	old.heard.set(time.Now())
+	old.heard.Store(r.clock.now())
 	touched := r.applyLocked(&before, w)
 	r.mu.Unlock()
 	settle(touched)
@@ -321,18 +322,19 @@ func (r *Router) probe(ctx context.Context) {
 		case <-tick.C:
 		}
 		now := time.Now()
-		for _, p := range r.flights.overdue(now.UnixNano()) {
+		at := r.clock.of(now)
+		for _, p := range r.flights.overdue(at) {
 			p.expire()
 		}
 		r.giveUp(now)
-		if now.Sub(r.again.get()) < probeGrace {
+		if again := r.again.Load(); again != 0 && at-again < int64(probeGrace) {
 			continue
 		}
 		r.mu.RLock()
 		var silent []schema.WorkerID
 		for id, w := range r.workers {
-			if w.owed.get() > 0 && now.Sub(w.heard.get()) > probeAfter {
-				w.heard.set(now) // check again after the same time
+			if w.owed.get() > 0 && at-w.heard.Load() > int64(probeAfter) {
+				w.heard.Store(at) // check again after the same time
 				silent = append(silent, id)
 			}
 		}

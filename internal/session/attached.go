@@ -311,7 +311,7 @@ func (p *Pool) monitor(ctx context.Context, s *session) {
 		case <-s.suspect:
 			k.examine(s)
 		case <-health.C:
-			if time.Since(time.Unix(0, s.heard.Load())) >= p.cfg.HealthEvery {
+			if s.silence() >= p.cfg.HealthEvery {
 				k.examine(s)
 			}
 		}

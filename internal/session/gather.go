@@ -34,7 +34,7 @@ func (l *pipeLink) gatherLocked(now time.Time, more bool) bool {
 	g := &l.gather
 	g.held++
 	before := len(l.s.calls) - g.held // pending requests at the server
-	busy := before >= gatherFrom && now.UnixNano()-l.s.heard.Load() <= int64(gatherPace)
+	busy := before >= gatherFrom && int64(now.Sub(l.s.born))-l.s.heard.Load() <= int64(gatherPace)
 	if !busy && !more || g.held >= gatherSize || len(l.buf) > keepBuffer {
 		l.letGoLocked()
 		return false

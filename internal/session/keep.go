@@ -192,11 +192,11 @@ func (k *keeper) watch(s *session) (lost bool) {
 		case <-s.suspect:
 			k.examine(s)
 		case <-health.C:
-			if time.Since(time.Unix(0, s.heard.Load())) >= p.cfg.HealthEvery {
+			if s.silence() >= p.cfg.HealthEvery {
 				k.examine(s)
 			}
 		case <-idle:
-			if p.active.Load() == 0 && time.Since(time.Unix(0, p.lastUse.Load())) >= p.cfg.IdleStop && k.park() {
+			if p.active.Load() == 0 && time.Since(p.opened)-time.Duration(p.lastUse.Load()) >= p.cfg.IdleStop && k.park() {
 				p.log.Info("server stopped after being idle")
 			}
 		}

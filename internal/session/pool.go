@@ -136,7 +136,8 @@ type Pool struct {
 	work    sync.WaitGroup
 	noise   atomic.Int64
 	active  atomic.Int64 // calls whose outcome was not reported yet
-	lastUse atomic.Int64 // Unix nanoseconds
+	opened  time.Time
+	lastUse atomic.Int64 // in nanoseconds since opened
 
 	mu       sync.Mutex
 	live     []*session
@@ -211,7 +212,7 @@ func newPool(cfg Config, log *slog.Logger, changed func()) *Pool {
 		p.keepers = append(p.keepers, &keeper{pool: p, learns: i == 0})
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.lastUse.Store(time.Now().UnixNano())
+	p.opened = time.Now()
 	return p
 }
 

@@ -143,7 +143,7 @@ func (p *Pool) release(r *Running) *session {
 // finished counts a call whose outcome was reported to its caller.
 func (p *Pool) finished() {
 	if p.active.Add(-1) == 0 {
-		p.lastUse.Store(time.Now().UnixNano())
+		p.lastUse.Store(int64(time.Since(p.opened)))
 		p.mu.Lock()
 		p.checkDrained()
 		p.mu.Unlock()

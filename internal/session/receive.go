@@ -44,7 +44,10 @@ func (s *session) receive(text []byte) {
 }
 
 // hear records a sign of life: an answer, or progress on a call.
-func (s *session) hear() { s.heard.Store(time.Now().UnixNano()) }
+func (s *session) hear() { s.heard.Store(int64(time.Since(s.born))) }
+
+// silence returns the time since the last sign of life.
+func (s *session) silence() time.Duration { return time.Since(s.born) - time.Duration(s.heard.Load()) }
 
 // answered records that a request got its answer.
 func (s *session) answered(r *Running) {

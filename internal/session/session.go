@@ -74,7 +74,7 @@ type session struct {
 	changes   atomic.Bool   // the server reported a list change
 	late      atomic.Int32  // timeouts since the last answer
 	served    atomic.Bool   // has answered a call
-	heard     atomic.Int64  // last sign of life, Unix nanoseconds
+	heard     atomic.Int64  // last sign of life, in nanoseconds since born, which no change of the machine's clock affects
 	failed    atomic.Bool
 
 	places  int        // maximum concurrent calls
@@ -107,7 +107,6 @@ func newSession(p *Pool) *session {
 	if p.declared != nil {
 		s.asks = &questions{s: s, open: make(map[int64][]byte)}
 	}
-	s.heard.Store(s.born.UnixNano())
 	return s
 }
 

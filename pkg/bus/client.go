@@ -373,7 +373,8 @@ func (cl *Client) Settled() bool {
 	c := cl.conn
 	// The handler of a reconnect runs in a goroutine of its own, so it may not have run yet.
 	reconnecting := !c.nc.IsConnected() || c.nc.Stats().Reconnects != c.reconnects.Load()
-	return !c.Clustered() && !reconnecting && time.Now().UnixNano()-c.reconnectedAt.Load() > int64(settleFor)
+	at := c.reconnectedAt.Load()
+	return !c.Clustered() && !reconnecting && (at == nil || time.Since(*at) > settleFor)
 }
 
 // Listens checks whether the worker listens. False is certain only at this moment: the worker

@@ -69,8 +69,8 @@ type Conn struct {
 
 	clustered     atomic.Bool
 	links         atomic.Int64
-	reconnectedAt atomic.Int64  // time of the last reconnect in Unix nanoseconds; 0 means never
-	reconnects    atomic.Uint64 // the client's count at the last run of the handler of reconnects
+	reconnectedAt atomic.Pointer[time.Time] // time of the last reconnect; nil means never
+	reconnects    atomic.Uint64             // the client's count at the last run of the handler of reconnects
 	stop          context.CancelFunc
 	wait          sync.WaitGroup
 }
@@ -129,7 +129,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 			natsFaults.again()
 			c.servers(nc)
 			c.links.Add(1)
-			c.reconnectedAt.Store(time.Now().UnixNano())
+			c.reconnectedAt.Store(new(time.Now()))
 			c.reconnects.Store(nc.Stats().Reconnects)
 			c.again.run()
 		}),

@@ -40,12 +40,12 @@ func (c *Conn) roam(ctx context.Context, role string) error {
 		return err // logged by the loop below
 	}
 	if role == RoleWorker {
-		var heard atomic.Int64
-		if _, err := c.subscribe(subjectRouter+"*", "", func(*nats.Msg) { heard.Store(time.Now().UnixNano()) }); err != nil {
+		var heard atomic.Pointer[time.Time]
+		if _, err := c.subscribe(subjectRouter+"*", "", func(*nats.Msg) { heard.Store(new(time.Now())) }); err != nil {
 			return fmt.Errorf("listening for routers: %w", err)
 		}
 		check = func(context.Context) error {
-			if at := heard.Load(); at != 0 && time.Since(time.Unix(0, at)) > reachEvery {
+			if at := heard.Load(); at != nil && time.Since(*at) > reachEvery {
 				return errors.New("no front door can be reached")
 			}
 			return nil
