@@ -67,3 +67,42 @@ func TestJournalDoesNotEndWithACallWithoutResult(t *testing.T) {
 		}
 	}
 }
+
+// Only the next owner of a journal that has not ended sends its callbacks again.
+func TestJournalEndsAfterTheCallbacksOfItsCallsAreStored(t *testing.T) {
+	for _, stored := range []bool{true, false} {
+		o, _, stop, _ := working(t)
+		defer stop()
+		owed := make(chan func(bool), 1)
+		o.Ended = func(e End) {
+			if e.Call != nil {
+				owed <- e.Stored
+			}
+		}
+		owned := sealedBatch(t, o, 1)
+		state := func() journal.State {
+			t.Helper()
+			m, err := o.Store.Get(t.Context(), ann.Tenant, owned.ID())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m.State
+		}
+		j := newJob(o, testIDs, owned)
+		it := j.l.item(&journal.CallRecord{Principal: ann, CallbackURL: "https://example.com/"}, 1)
+		j.results.store(it, j.results.record(it, &schema.Result{Body: []byte(`{}`)}, nil))
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			j.end(nil, errStopped)
+		}()
+		if s := state(); s == journal.Ended {
+			t.Errorf("it ended before its callback was stored")
+		}
+		(<-owed)(stored)
+		<-ended
+		if s := state(); (s == journal.Ended) != stored {
+			t.Errorf("with its callback stored: %v, it is %s", stored, s)
+		}
+	}
+}

@@ -33,7 +33,7 @@ type job struct {
 }
 
 func newJob(o *Options, ids *IDs, owned *journal.Owned) *job {
-	l := &lease{o: o, ids: ids, owned: owned, m: owned.Manifest(), life: newLifetime(), window: newWindow(o.Window, o.WindowBytes), calls: newCallTable(owned.Progress().Ended)}
+	l := &lease{o: o, ids: ids, owned: owned, m: owned.Manifest(), life: newLifetime(), window: newWindow(o.Window, o.WindowBytes), calls: newCallTable(owned.Progress().Ended), owed: newCallbacksOwed()}
 	j := &job{l: l, results: &results{l: l}, losses: &losses{l: l}, sealed: make(chan struct{})}
 	j.held = &heldCalls{l: l, results: j.results}
 	j.recovery = &recovery{l: l, results: j.results, losses: j.losses}
@@ -271,6 +271,10 @@ func (j *job) end(err, cause error) {
 	stopped := errors.Is(cause, errLost) || errors.Is(cause, errStopped) && !j.complete()
 	if err != nil && !stopped {
 		j.l.o.Log.Warn("a journal cannot be continued at the moment", "journal", j.l.owned.ID(), "error", err)
+	}
+	if err == nil && !stopped && !j.l.owed.wait(j.l.life.gone) {
+		stopped = true
+		j.l.o.Log.Info("a journal has callbacks that are not stored; its next owner sends them", "journal", j.l.owned.ID())
 	}
 	if err == nil && !stopped {
 		ctx, cancel := bound(context.Background())

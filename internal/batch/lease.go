@@ -20,6 +20,7 @@ type lease struct {
 	window *window
 	calls  *callTable
 	absent unannounced
+	owed   *callbacksOwed
 }
 
 // lost reports whether the journal was created before a loss of records.
@@ -55,6 +56,11 @@ func (l *lease) place(it *item) *records.Record {
 		rec.Batch, rec.Index = l.m.ID, int64(it.rec.Index)
 	}
 	return rec
+}
+
+// callBack sends the callback of a call that has ended.
+func (l *lease) callBack(id schema.CallID, c *journal.CallRecord, rec *journal.ResultRecord, who schema.Principal) {
+	l.o.Ended(End{Call: c, Result: rec, CallID: id, Journal: l.owned.ID(), Principal: who, Stored: l.owed.owe()})
 }
 
 // plan returns the record of the next attempt at a call.

@@ -97,7 +97,11 @@ func (o *Options) fill() {
 		o.LeaseLost = func() {}
 	}
 	if o.Ended == nil {
-		o.Ended = func(End) {}
+		o.Ended = func(e End) {
+			if e.Stored != nil {
+				e.Stored(true)
+			}
+		}
 	}
 }
 
@@ -108,6 +112,10 @@ type End struct {
 	Result *journal.ResultRecord
 	// Batch is the manifest, set for a batch.
 	Batch *journal.Manifest
+	// Stored is set for a call, and must be called once: with true when the callback is stored or
+	// cannot be sent, with false if it is dropped and the next owner of the journal has to send it.
+	// The journal does not end before.
+	Stored func(ok bool)
 	// CallID, Journal and Principal apply to both.
 	CallID    schema.CallID
 	Journal   schema.BatchID

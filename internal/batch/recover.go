@@ -123,7 +123,7 @@ func (r *recovery) remind(due callbacks) error {
 				return
 			}
 			kept := *rec
-			r.l.o.Ended(End{Call: c, Result: &kept, CallID: r.l.id(c), Journal: r.l.owned.ID(), Principal: c.Principal})
+			r.l.callBack(r.l.id(c), c, &kept, c.Principal)
 		}); err != nil {
 			return err
 		}

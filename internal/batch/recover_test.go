@@ -34,6 +34,7 @@ func TestCallbacksOfEndedCallsDoNotDelayTheRecovery(t *testing.T) {
 	o.Ended = func(e End) {
 		<-full
 		ends <- e
+		e.Stored(true)
 	}
 
 	// An earlier owner dies. It has ended the first two calls, one of them in two steps, and sent the last.

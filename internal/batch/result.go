@@ -80,7 +80,7 @@ func (s *results) stored(it *item, rec *journal.ResultRecord, err error) {
 	}
 	it.done(rec)
 	if it.rec.CallbackURL != "" {
-		s.l.o.Ended(End{Call: it.rec, Result: rec, CallID: it.call.ID, Journal: s.l.owned.ID(), Principal: it.call.Principal})
+		s.l.callBack(it.call.ID, it.rec, rec, it.call.Principal)
 	}
 }
 

@@ -86,23 +86,32 @@ func (t *notifier) ended(e batch.End) {
 
 func (t *notifier) run() {
 	for e := range t.ends {
-		for n := 0; ; n++ {
-			again, err := t.add(e)
-			if err == nil {
-				break
-			}
-			log := t.d.o.Log.With("call", e.CallID, "journal", e.Journal, "error", err)
-			if !again {
-				log.Warn("a webhook could not be added to the outbox")
-				break
-			}
-			if n == 0 {
-				log.Warn("a webhook could not be added to the outbox; it is tried again until NATS stores it")
-			}
-			if !sleep.For(addAgain.Delay(n), t.stop) {
-				log.Warn("a webhook could not be added to the outbox before this front door stopped")
-				break
-			}
+		ok := t.keep(e)
+		if e.Stored != nil {
+			e.Stored(ok)
+		}
+	}
+}
+
+// keep adds the message about an end to the outbox. It returns false if NATS did not store it before
+// this front door stopped.
+func (t *notifier) keep(e batch.End) bool {
+	for n := 0; ; n++ {
+		again, err := t.add(e)
+		if err == nil {
+			return true
+		}
+		log := t.d.o.Log.With("call", e.CallID, "journal", e.Journal, "error", err)
+		if !again {
+			log.Warn("a webhook could not be added to the outbox")
+			return true
+		}
+		if n == 0 {
+			log.Warn("a webhook could not be added to the outbox; it is tried again until NATS stores it")
+		}
+		if !sleep.For(addAgain.Delay(n), t.stop) {
+			log.Warn("a webhook could not be added to the outbox before this front door stopped")
+			return false
 		}
 	}
 }
