@@ -28,7 +28,7 @@ type detailPage struct {
 	EditOpen, AllowOpen bool
 }
 
-// block is bytes on a page: raw and, if they are JSON, indented.
+// block is bytes on a page: raw and, if they are JSON, indented and with readable escapes.
 type block struct {
 	Label  string
 	Raw    []byte
@@ -37,7 +37,7 @@ type block struct {
 }
 
 func blockOf(label string, raw []byte, digest string) block {
-	return block{Label: label, Raw: raw, Pretty: indented(raw), Digest: digest}
+	return block{Label: label, Raw: raw, Pretty: visible.Readable(indented(raw)), Digest: digest}
 }
 
 // toolWords is the description that a server gives of its tool. It is not verified.
@@ -101,7 +101,7 @@ func newDetail(a *access, q *approvalView, v visitor) detailPage {
 	if p.MayAllow() && q.ApprovedAt.IsZero() {
 		p.Tokens[string(allowKind)] = a.formToken(v.cookie, "/a/"+string(q.ID)+"/"+string(allowKind))
 	}
-	if p.Edit = visible.Escaped(p.Args.Pretty); p.Edit == "" {
+	if p.Edit = visible.Escaped(indented(q.Arguments)); p.Edit == "" {
 		p.Edit = visible.Escaped(q.Arguments)
 	}
 	return p

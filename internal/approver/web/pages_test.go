@@ -420,3 +420,18 @@ func TestPendingCallsHavePages(t *testing.T) {
 		t.Errorf("a bad id is answered with %d", a.status)
 	}
 }
+
+// Many programs escape all but ASCII in JSON.
+func TestEscapedLettersAreReadable(t *testing.T) {
+	f := open(t, people(), nil)
+	a := f.hold(`{"target":"gr\u00fc\u00dfe \u0928\u092e\u0938\u094d\u0924\u0947 \u202e"}`, requester(), nil)
+	c := f.signedIn("ada")
+	for _, path := range []string{"/", "/a/" + string(a.ID)} {
+		if page := f.do(c, "GET", path, "", "Accept", acceptHTML).body; !strings.Contains(page, `grüße नमस्ते \u202e`) {
+			t.Errorf("%s is not readable: %s", path, page)
+		}
+	}
+	if page := f.do(c, "GET", "/a/"+string(a.ID), "").body; !strings.Contains(page, `gr\u00fc\u00dfe \u0928`) {
+		t.Errorf("the exact bytes are missing: %s", page)
+	}
+}

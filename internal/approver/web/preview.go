@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/callyard/callyard/internal/kit/truncate"
+	"github.com/callyard/callyard/internal/kit/visible"
 	"github.com/callyard/callyard/internal/store/ledger"
 )
 
@@ -63,7 +64,7 @@ func previewOf(args []byte) *preview {
 			text = pretty
 		}
 	}
-	lines := bytes.Split(text, []byte("\n"))
+	lines := bytes.Split(visible.Readable(text), []byte("\n"))
 	p.Rest = max(len(lines)-peekLines, 0)
 	for _, line := range lines[:len(lines)-p.Rest] {
 		long := len(line) > peekWidth

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"html"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -118,6 +119,49 @@ func TestMarksOfALanguageAreShown(t *testing.T) {
 			t.Errorf("%q is shown as %s, not %s", text, got, want)
 		}
 	}
+}
+
+func TestEscapesOfReadableCharactersAreCharacters(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"gr\u00fc\u00DFe":"\u0928\u092e\u0938\u094d\u0924\u0947 \u6f22\u5b57 \ud83d\ude42"}`: `{"grüße":"नमस्ते 漢字 🙂"}`,
+		`{"a":"Vi\u1ec7t, Vie\u0323\u0302t, e\u0301"}`:                                         "{\"a\":\"Việt, Vie\u0323\u0302t, e\u0301\"}",
+		// Characters that could deceive, ASCII, and what is no escape of a character.
+		`{"b":"\u202e\u200b\u0430\u00a0\u0022\u005c\u003cb\u0000"}`:                  `{"b":"\u202e\u200b\u0430\u00a0\u0022\u005c\u003cb\u0000"}`,
+		`{"c":"\\u00e9 \\\u00e9 \ud83d \ude42 \n\"\u00e9"}`:                          `{"c":"\\u00e9 \\é \ud83d \ude42 \n\"é"}`,
+		`{"d":"i\u0307 p\u0336 \u0301 \u0430\u0301 a\u0e49 ก\u0e49\u0e49 \n\u0301"}`: `{"d":"i\u0307 p\u0336 \u0301 \u0430\u0301 a\u0e49 ก` + "\u0e49" + `\u0e49 \n\u0301"}`,
+		`{"e":"\u00`: `{"e":"\u00`, `\`: `\`, "\"\xff\\u00e9\"": "\"\xffé\"",
+	} {
+		if got := string(visible.Readable([]byte(text))); got != want {
+			t.Errorf("%s became %s, not %s", text, got, want)
+		}
+	}
+}
+
+func FuzzReadable(f *testing.F) {
+	for _, text := range deceits {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		was, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		escaped := strconv.QuoteToASCII(text)
+		for _, raw := range []string{string(was), escaped, text} {
+			var before, after any
+			if json.Unmarshal([]byte(raw), &before) != nil {
+				continue
+			}
+			got := visible.Readable([]byte(raw))
+			if err := json.Unmarshal(got, &after); err != nil || !reflect.DeepEqual(before, after) {
+				t.Errorf("%s became %s: %v", raw, got, err)
+			}
+			// It is shown without a mark that the original does not have.
+			if a, b := strings.Count(string(visible.HTML([]byte(raw))), "<b class"), strings.Count(string(visible.HTML(got)), "<b class"); b > a {
+				t.Errorf("%s became %s, with %d marks", raw, got, b)
+			}
+		}
+	})
 }
 
 var marks = regexp.MustCompile(`<b class="[hl]">(?:. )?(?:U\+([0-9A-F]{4,6})|byte ([0-9A-F]{2}))[^<]*?(?: ×([0-9]+))?</b>`)
