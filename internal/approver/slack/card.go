@@ -130,6 +130,7 @@ func shownArguments(args, definition []byte) string {
 	if err != nil {
 		return "(The arguments cannot be shown here; see them on the request's page.)"
 	}
+	shown = visible.Readable(shown)
 	var b bytes.Buffer
 	if json.Indent(&b, shown, "", "  ") != nil || b.Len() > 4*len(shown)+1<<20 {
 		return visible.Escaped(shown)

@@ -153,6 +153,12 @@ func TestCardsMatchGoldenFiles(t *testing.T) {
 	}
 }
 
+func TestEscapedLettersAreReadable(t *testing.T) {
+	if got := shownArguments([]byte(`{"to":"gr\u00fc\u00dfe \u202e \u0430"}`), nil); got != "{\n  \"to\": \"grüße \\u202e \\u0430\"\n}" {
+		t.Errorf("shown as %s", got)
+	}
+}
+
 // Slack sends codes that its documentation does not list. Only those that reject the card itself drop it.
 func TestOnlyCardsThatSlackRejectsAreDropped(t *testing.T) {
 	for code, drops := range map[string]bool{"a_code_of_next_year": false, "posting_to_general_channel_denied": false, "invalid_auth": false, "msg_too_long": true, "message_not_found": true} {
