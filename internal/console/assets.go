@@ -125,9 +125,22 @@ func ago(now, t time.Time) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
-// seconds formats a duration in seconds, in a suitable unit.
+// seconds formats a duration in seconds, in a suitable unit. From a minute on it has two units.
 func seconds(s float64) string {
-	switch {
+	two := func(n, of int64, unit, next string) string {
+		text := ui.Number(n/of) + " " + unit
+		if rest := n % of; rest > 0 {
+			text += " " + ui.Number(rest) + " " + next
+		}
+		return text
+	}
+	switch whole := int64(math.Round(s)); {
+	case whole >= 48*3600:
+		return two(whole/3600, 24, "days", "h")
+	case whole >= 3600:
+		return two(whole/60, 60, "h", "min")
+	case whole >= 60:
+		return two(whole, 60, "min", "s")
 	case s < 0.001:
 		return fmt.Sprintf("%.0f µs", s*1e6)
 	case s < 1:

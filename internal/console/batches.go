@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -51,7 +52,7 @@ func viewBatch(b callyard.Batch, now time.Time) batchView {
 		rate := float64(view.Ended) / took
 		view.Rate = significant(rate)
 		if view.Open && b.Counts.Waiting > b.Counts.Held {
-			view.Left = time.Duration(float64(b.Counts.Waiting-b.Counts.Held) / rate * float64(time.Second)).Round(time.Second).String()
+			view.Left = seconds(max(math.Round(float64(b.Counts.Waiting-b.Counts.Held)/rate), 1))
 		}
 	}
 	return view

@@ -158,7 +158,7 @@ func TestABatchShowsRateTimeLeftAndFailuresByKind(t *testing.T) {
 	})
 	k.get("/console/batches").has(t, `href="/console/batch?id=batch_1"`, "40 of 100 calls ended", "10 held", "run=&lt;7&gt;")
 	p := k.get("/console/batch?id=batch_1")
-	p.has(t, "2 calls per second", "about 25s left", `value="40"`, `<strong>timeout</strong><span class="count">2</span>`, "It took too long.", `<strong>tool-error</strong><span class="count">1</span>`, `href="/a/appr_1"`)
+	p.has(t, "2 calls per second", "about 25 s left", `value="40"`, `<strong>timeout</strong><span class="count">2</span>`, "It took too long.", `<strong>tool-error</strong><span class="count">1</span>`, `href="/a/appr_1"`)
 	if p = k.get("/console/batch/results?id=batch_1"); p.body != results || !strings.Contains(p.header.Get("Content-Disposition"), `"batch_1.jsonl"`) {
 		t.Errorf("the download is %q %v", p.body, p.header)
 	}

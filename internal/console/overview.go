@@ -133,7 +133,7 @@ func statesOf(m *measured, trouble figure) []figure {
 		held.Tone = "warning"
 	}
 	if at := m.fabric.OldestApproval; at != nil {
-		held.Note = "the oldest for " + max(m.at.Sub(*at), 0).Round(time.Second).String()
+		held.Note = "the oldest for " + seconds(max(m.at.Sub(*at), time.Second).Round(time.Second).Seconds())
 	}
 	inFlight, waiting := m.flying()
 	flight := figure{Label: "In flight", Value: ui.Number(inFlight), To: Root + "/calls?state=running"}

@@ -71,7 +71,7 @@ func TestOverviewShowsTheFrontDoorFigures(t *testing.T) {
 			t.Errorf("%s is %q, want %q", label, got, want)
 		}
 	}
-	p.has(t, "The process ended with status 3.", `href="/console/server?id=crm"`, "1 not accepted", "the oldest for 1m40s", "differences in configuration: 3", "waiting for a slot: 1")
+	p.has(t, "The process ended with status 3.", `href="/console/server?id=crm"`, "1 not accepted", "the oldest for 1 min 40 s", "differences in configuration: 3", "waiting for a slot: 1")
 
 	// Ten seconds and 200 calls later.
 	d.set("GET /front-doors", frontDoorsJSON(doorText("a", 304, 300, 4, 3)))
