@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/callyard/callyard/internal/frontdoor/frontdoortest"
 	"github.com/callyard/callyard/internal/frontdoor/rest/tools"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 func TestToolsAreSearched(t *testing.T) {
@@ -59,6 +61,21 @@ func TestPreflightReportsWhatIsNotReady(t *testing.T) {
 	for _, path := range []string{"/preflight", "/preflight?tool=echo", "/preflight?tool=/echo"} {
 		if a := f.do(http.MethodGet, path, ""); a.status != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+	}
+}
+
+func TestPreflightFindsToolsWithAnAtSignInTheirNames(t *testing.T) {
+	t.Parallel()
+	f := openFabric(t, nil)
+	f.Worker.Define(map[schema.ServerID]schema.Definitions{"demo": {Tools: frontdoortest.Tools(`{"name":"send@team","inputSchema":{"type":"object"}}`)}}, nil)
+	f.WaitFor("the tool", func() bool {
+		_, err := f.Catalog.Tool("demo", "send@team")
+		return err == nil
+	})
+	for tool, state := range map[string]string{"send@team": "ready", "send@team@sha256:other": "changed", "send": "missing", "send@sha256:other": "missing"} {
+		if a := f.do(http.MethodGet, "/preflight?tool=demo/"+tool, ""); !strings.Contains(string(a.body), `"state":"`+state+`"`) {
+			t.Errorf("%s: %s", tool, a.body)
 		}
 	}
 }

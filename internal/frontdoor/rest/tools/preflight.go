@@ -45,7 +45,7 @@ func (h *searchHandlers) preflight(x *httpapi.Exchange, _ *http.Request) (Prefli
 	answer := Preflight{Ready: true, Tools: make([]PreflightTool, 0, len(asked))}
 	for _, text := range asked {
 		server, name, found := strings.Cut(text, "/")
-		name, digest, _ := strings.Cut(name, "@")
+		name, digest := splitDigest(name)
 		if !found || server == "" || name == "" {
 			return Preflight{}, schema.Errorf(schema.KindInvalidRequest, "The parameter tool must be SERVER/TOOL or SERVER/TOOL@DIGEST.")
 		}
@@ -54,6 +54,14 @@ func (h *searchHandlers) preflight(x *httpapi.Exchange, _ *http.Request) (Prefli
 		answer.Tools = append(answer.Tools, t)
 	}
 	return answer, nil
+}
+
+// splitDigest splits TOOL@DIGEST. Names of tools may contain "@", too.
+func splitDigest(text string) (name, digest string) {
+	if at := strings.LastIndex(text, "@sha256:"); at >= 0 {
+		return text[:at], text[at+1:]
+	}
+	return text, ""
 }
 
 // check reports whether calls of a tool can run. digest is the required digest, or "" for any. whole
