@@ -608,6 +608,16 @@ func TestFullStreamLimitReturns429Or503(t *testing.T) {
 	}
 }
 
+func TestStreamOfAClientThatReadsNoEventsIsNotAcceptable(t *testing.T) {
+	f := openFabric(t, nil)
+	s := f.enter("/mcp/demo", `{}`)
+	r := f.request("GET", "/mcp/demo", "", mcpwire.HeaderSessionID, s.id)
+	r.Header.Set("Accept", "application/json")
+	if a := f.send(r); a.status != http.StatusNotAcceptable || !strings.Contains(string(a.body), "send Accept: text/event-stream") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
 func TestListChangesAreNotifiedInBothEras(t *testing.T) {
 	f := openFabric(t, nil)
 	open := func(r *http.Request) func() string {

@@ -145,8 +145,12 @@ func (ep *Endpoint) notAllowed(x *exchange) {
 
 // getStream serves GET: the stream of messages that belong to no request.
 func (ep *Endpoint) getStream(x *exchange, r *http.Request) {
-	if r.Header.Get(mcpwire.HeaderSessionID) == "" || mcpwire.IsModern(r.Header.Get(mcpwire.HeaderProtocolVersion)) || !x.res.streams {
+	if r.Header.Get(mcpwire.HeaderSessionID) == "" || mcpwire.IsModern(r.Header.Get(mcpwire.HeaderProtocolVersion)) {
 		ep.notAllowed(x)
+		return
+	}
+	if !x.res.streams {
+		x.refuse(http.StatusNotAcceptable, schema.Errorf(schema.KindInvalidRequest, "The stream of a session consists of events: send Accept: text/event-stream."))
 		return
 	}
 	leave, ok := ep.enter(x, r)
