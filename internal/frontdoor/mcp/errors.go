@@ -161,10 +161,10 @@ func (x *exchange) toolFault(err error) ([]byte, *fault) {
 		return nil, x.faultOf(err)
 	}
 	text := e.Detail
-	// The detail contains only the message of the first fault, without its location.
+	// The detail ends with the message of the first fault, without its location.
 	if len(e.Faults) > 1 || len(e.Faults) == 1 && e.Faults[0].Pointer != "" {
 		var all strings.Builder
-		all.WriteString(text)
+		all.WriteString(strings.TrimSuffix(text, " "+e.Faults[0].Message))
 		for _, f := range e.Faults {
 			all.WriteString("\n" + strings.TrimPrefix(f.Pointer+": ", ": ") + f.Message)
 		}

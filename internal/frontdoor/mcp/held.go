@@ -229,8 +229,9 @@ func words(h *calls.Held, arguments []byte, own bool) string {
 	if len(h.Reasons) > 0 {
 		text += " (" + risk.JoinReasons(h.Reasons) + ")"
 	}
+	text += "."
 	if !own {
-		text += ". Somebody else must approve it on this page; then the call continues."
+		text += " Somebody else must approve it on this page; then the call continues."
 	}
 	if n := len(arguments); n > 0 && n <= maxShownBytes {
 		// Escape the arguments: the client shows the message as text, and the model chose them.
