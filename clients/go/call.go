@@ -54,13 +54,31 @@ type CallError struct {
 	Call Call
 }
 
-// Error returns the call, its final state and the reason.
+// Error returns the call, its final state and the reason, if there is one.
 func (e *CallError) Error() string {
 	text := fmt.Sprintf("call %s of %s/%s ended as %s", e.Call.ID, e.Call.Server, e.Call.Tool, e.Call.State)
-	if e.Call.Problem != nil {
+	if d := e.denial(); d != nil {
+		text += " by " + d.By
+		if d.Reason != nil && *d.Reason != "" {
+			text += ": " + *d.Reason
+		}
+	} else if e.Call.Problem != nil {
 		text += ": " + e.Call.Problem.Detail
 	}
 	return text
+}
+
+// denial returns the decision with which a person denied the call, or nil.
+func (e *CallError) denial() *Decision {
+	if e.Call.State != CallStateDenied {
+		return nil
+	}
+	for i := range e.Call.Decisions {
+		if d := &e.Call.Decisions[len(e.Call.Decisions)-1-i]; d.Kind == "deny" || d.Kind == "revoke" {
+			return d
+		}
+	}
+	return nil
 }
 
 // Call calls a tool and returns its result. It waits for a call that the front door stores.

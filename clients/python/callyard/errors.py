@@ -72,8 +72,16 @@ class CallError(CallyardError):
     def __init__(self, call: Call) -> None:
         self.call = call
         self.state: CallState = call.state
-        why = "" if isinstance(call.problem, Unset) else f": {call.problem.detail}"
-        super().__init__(f"Call {call.id} of {call.server}/{call.tool} ended as {call.state.value}{why}")
+        super().__init__(f"Call {call.id} of {call.server}/{call.tool} ended as {call.state.value}{_why(call)}")
+
+
+def _why(call: Call) -> str:
+    """Return the person who denied the call and the reason, or the problem, or an empty text."""
+    decisions = [] if isinstance(call.decisions, Unset) or call.state != CallState.DENIED else call.decisions
+    for decision in reversed(decisions):
+        if decision.kind in ("deny", "revoke"):
+            return f" by {decision.by}" + (f": {decision.reason}" if decision.reason else "")
+    return "" if isinstance(call.problem, Unset) else f": {call.problem.detail}"
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -48,6 +48,16 @@ class Newer(unittest.TestCase):
         self.assertEqual(batch.to_dict()["state"], "paused")
 
 
+class Reasons(unittest.TestCase):
+    def test_the_text_of_a_denied_call_names_the_reason(self) -> None:
+        at = CALL["created"]
+        decisions: list[dict[str, str]] = [{"by": "bo", "kind": "approve", "at": at, "reason": "yes"}, {"by": "ann", "kind": "deny", "at": at, "reason": "too expensive"}]
+        for decided, text in ((decisions, " by ann: too expensive"), ([{**decisions[1], "reason": ""}], " by ann"), (decisions[:1], "")):
+            with connect(200, json={**CALL, "state": "denied", "decisions": decided}) as client, self.assertRaises(callyard.CallError) as raised:
+                client.wait("call_1")
+            self.assertEqual(str(raised.exception), f"Call call_1 of demo/echo ended as denied{text}")
+
+
 class Unions(unittest.TestCase):
     def test_an_answer_has_the_type_that_was_asked_for(self) -> None:
         listed = {"format": "openai", "tools": [], "count": 0, "tokens": 0, "omitted": 0, "names": [], "loosened": []}

@@ -66,9 +66,18 @@ export class CallError extends CallyardError {
   readonly state: Schemas["CallState"];
 
   constructor(readonly call: Schemas["Call"]) {
-    super(`Call ${call.id} of ${call.server}/${call.tool} ended as ${call.state}${call.problem ? `: ${call.problem.detail}` : ""}`);
+    super(`Call ${call.id} of ${call.server}/${call.tool} ended as ${call.state}${why(call)}`);
     this.state = call.state;
   }
+}
+
+/** Returns the person who denied a call and the reason, or the problem, or an empty text. */
+function why(call: Schemas["Call"]): string {
+  const denial = call.state === "denied" ? call.decisions?.filter(({ kind }) => kind === "deny" || kind === "revoke").at(-1) : undefined;
+  if (denial) {
+    return ` by ${denial.by}${denial.reason ? `: ${denial.reason}` : ""}`;
+  }
+  return call.problem ? `: ${call.problem.detail}` : "";
 }
 
 /** Parses Retry-After, which is a number of seconds or a date. Returns seconds, or undefined if it is missing. */

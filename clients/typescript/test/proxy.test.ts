@@ -70,3 +70,14 @@ test("headers of every type are sent", async () => {
   await createClient("http://callyard.test", { key: "k", headers: { authorization: "Basic x" }, fetch }).GET("/servers");
   assert.deepEqual(sent.pop(), [null, "Basic x"]);
 });
+
+test("the text of a denied call names the reason", async () => {
+  const at = "2026-01-02T03:04:05Z";
+  const approve = { by: "bo", kind: "approve", at, reason: "yes" };
+  const deny = { by: "ann", kind: "deny", at, reason: "too expensive" };
+  for (const [decisions, text] of [[[approve, deny], " by ann: too expensive"], [[{ ...deny, reason: "" }], " by ann"], [[approve], ""]] as const) {
+    const call = { id: "call_1", server: "demo", tool: "echo", created: at, state: "denied", decisions };
+    const client = createClient("http://callyard.test", { fetch: async () => Response.json(call) });
+    await assert.rejects(client.wait("call_1"), (e: unknown) => e instanceof CallError && e.message === `Call call_1 of demo/echo ended as denied${text}`);
+  }
+});
