@@ -31,8 +31,8 @@ func (e *ProblemError) Error() string {
 		text = fmt.Sprintf("%d %s", e.Problem.Status, e.Problem.Title)
 	}
 	for _, fault := range e.Problem.Errors {
-		where := ""
-		if fault.Pointer != nil {
+		where := "whole document"
+		if fault.Pointer != nil && *fault.Pointer != "" {
 			where = *fault.Pointer
 		} else if fault.Parameter != nil {
 			where = *fault.Parameter

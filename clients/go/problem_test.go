@@ -95,3 +95,13 @@ func TestThePageOfAnEvaluationIsNoProblem(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestAProblemNamesTheLocationOfEachFault(t *testing.T) {
+	a, limit, whole := "/a", "limit", ""
+	e := &ProblemError{Problem: Problem{Detail: "Three faults.", Errors: []ProblemFault{
+		{Pointer: &a, Message: "expected a number"}, {Parameter: &limit, Message: "at most 10"}, {Pointer: &whole, Message: "expected property b"},
+	}}}
+	if got, want := e.Error(), "Three faults. [/a: expected a number] [limit: at most 10] [whole document: expected property b]"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -37,9 +37,7 @@ class ProblemError(CallyardError):
 
 def _place(fault: ProblemFault) -> str:
     """Return the JSON pointer or the parameter of a fault."""
-    if isinstance(fault.pointer, str):
-        return fault.pointer
-    return fault.parameter if isinstance(fault.parameter, str) else ""
+    return fault.pointer or fault.parameter or "whole document"
 
 
 class HeldError(CallyardError):

@@ -183,9 +183,9 @@ class Retries(unittest.TestCase):
         self.assertIn("https://login.example.com/", str(raised.exception))
 
     def test_a_refusal_names_each_fault(self) -> None:
-        faults = [{"pointer": "/a", "message": "expected a number"}, {"parameter": "limit", "message": "at most 10"}]
+        faults = [{"pointer": "/a", "message": "expected a number"}, {"parameter": "limit", "message": "at most 10"}, {"pointer": "", "message": "expected property b"}]
         document = {"type": "/problems/x", "title": "X", "status": 422, "detail": "Two faults.", "error": "", "retryable": False, "errors": faults}
-        self.assertEqual(str(problem_of(httpx.Response(422, json=document))), "Two faults. [/a: expected a number] [limit: at most 10]")
+        self.assertEqual(str(problem_of(httpx.Response(422, json=document))), "Two faults. [/a: expected a number] [limit: at most 10] [whole document: expected property b]")
 
     def test_wait_gives_the_front_door_its_time_in_addition_to_the_timeout(self) -> None:
         requests: list[httpx.Request] = []

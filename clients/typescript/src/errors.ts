@@ -25,7 +25,7 @@ export class ProblemError extends CallyardError {
     /** Seconds to wait before repeating the request; undefined if the response did not specify it. */
     readonly retryAfter?: number | undefined,
   ) {
-    const faults = (problem.errors ?? []).map((fault) => ` [${fault.pointer ?? fault.parameter ?? ""}: ${fault.message}]`);
+    const faults = (problem.errors ?? []).map((fault) => ` [${fault.pointer || fault.parameter || "whole document"}: ${fault.message}]`);
     super((problem.detail || `${problem.status} ${problem.title}`) + faults.join(""));
     this.status = problem.status;
   }

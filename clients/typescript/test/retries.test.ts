@@ -111,7 +111,8 @@ test("a refusal names each fault", () => {
   const errors = [
     { pointer: "/a", message: "expected a number" },
     { parameter: "limit", message: "at most 10" },
+    { pointer: "", message: "expected property \"b\"" },
   ];
   const problem = { type: "/problems/x", title: "X", status: 422, detail: "Two faults.", error: "", retryable: false, errors };
-  assert.equal(new ProblemError(problem).message, "Two faults. [/a: expected a number] [limit: at most 10]");
+  assert.equal(new ProblemError(problem).message, 'Two faults. [/a: expected a number] [limit: at most 10] [whole document: expected property "b"]');
 });
