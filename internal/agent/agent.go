@@ -258,7 +258,9 @@ func (a *Agent) step(ctx context.Context) (*entry, error) {
 	answer, err := a.Model.Ask(asking, request, text, a.Person.Restart)
 	switch {
 	case err != nil && ctx.Err() == nil && errors.Is(context.Cause(asking), errTime):
-		return nil, errTime // a model that does not answer must not hold the session
+		// A model that does not answer must not hold the session. What it used is unknown.
+		a.spent.countTokens(request, &model.Answer{})
+		return nil, errTime
 	case err != nil:
 		return nil, err
 	}

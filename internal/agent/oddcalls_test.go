@@ -66,7 +66,7 @@ func TestTheTimeEndsARequestToTheModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		report, err := s.Ask(t.Context(), "Do it.")
-		if err != nil || report.Stop != agent.Budget || report.Reason != "1m0s (--time)" || report.Steps != 1 || time.Since(began) != time.Minute {
+		if err != nil || report.Stop != agent.Budget || report.Reason != "1m0s (--time)" || report.Steps != 1 || report.Usage.Reported || report.Usage.Input == 0 || time.Since(began) != time.Minute {
 			t.Errorf("%+v, %v after %s", report, err, time.Since(began))
 		}
 	})

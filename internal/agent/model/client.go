@@ -35,7 +35,7 @@ type Options struct {
 	BaseURL string              // replaces the provider's URL
 	Getenv  func(string) string // source of the API key, usually os.Getenv
 	Headers map[string]string   // additional headers
-	HTTP    *http.Client
+	HTTP    *http.Client        // its redirects are not followed
 }
 
 // Client sends requests to one model. It is safe for concurrent use.
@@ -72,7 +72,13 @@ func Open(spec Spec, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{Spec: spec, Wire: p.wire, Loose: p.loose, base: base, header: p.header, version: p.version, headers: o.Headers, http: o.HTTP}
+	direct := http.Client{}
+	if o.HTTP != nil {
+		direct = *o.HTTP
+	}
+	// A redirect would turn the request into a GET, or take the key to another host.
+	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	c := &Client{Spec: spec, Wire: p.wire, Loose: p.loose, base: base, header: p.header, version: p.version, headers: o.Headers, http: &direct}
 	for _, name := range p.keys {
 		if c.key = o.Getenv(name); c.key != "" {
 			break
@@ -264,6 +270,9 @@ func readFault(response *http.Response) error {
 		e = &Error{Message: truncate.Text(strings.TrimSpace(string(body)), 500)}
 	}
 	e.Status = response.StatusCode
+	if to := response.Header.Get("Location"); to != "" && e.Status < http.StatusBadRequest {
+		e.Message = "it redirects to " + truncate.Text(to, 500) + "; set the address with --base-url"
+	}
 	e.RetryAfter = retryAfter(response.Header.Get("Retry-After"))
 	return e
 }

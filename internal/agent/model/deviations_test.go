@@ -77,3 +77,16 @@ func TestACallWithoutArgumentsIsWritten(t *testing.T) {
 		}
 	}
 }
+
+// TestARedirectIsNotFollowed has an API at another address. The key must not go there.
+func TestARedirectIsNotFollowed(t *testing.T) {
+	other, seen := serve(t, "anthropic:m", nil, answers("application/json", read(t, "anthropic.json")))
+	for _, status := range []string{"301", "307"} {
+		code := map[string]int{"301": http.StatusMovedPermanently, "307": http.StatusTemporaryRedirect}[status]
+		client, _ := serve(t, "anthropic:m", nil, fails(code, "", "Location", other.base+"/v1/messages"))
+		_, err := client.Ask(context.Background(), &Request{}, nil, nil)
+		if err == nil || !strings.Contains(err.Error(), "HTTP "+status+": it redirects to "+other.base+"/v1/messages; set the address with --base-url") || len(seen.asked) != 0 {
+			t.Errorf("%s: %v; the other address was asked %q", status, err, seen.asked)
+		}
+	}
+}
