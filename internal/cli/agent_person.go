@@ -152,8 +152,13 @@ func (p *agentPerson) Decide(ctx context.Context, h agent.Held) (agent.Decision,
 	people := q == nil || q.People
 	switch p.confirm {
 	case "wait":
-		if q != nil && q.Page != "" {
+		switch {
+		case q != nil && q.Page != "":
 			p.print("Waiting for approval at " + oneLine(q.Page) + "\n")
+		case q != nil && !q.Expires.IsZero():
+			p.print("Waiting for the decision about the call " + r.CallID + ", until " + q.Expires.Local().Format(time.DateTime) + "\n")
+		default:
+			p.print("Waiting for the decision about the call " + r.CallID + "\n")
 		}
 		return agent.Wait, "", nil
 	case "deny":

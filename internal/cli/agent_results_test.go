@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/callyard/callyard/internal/agent"
 	"github.com/callyard/callyard/internal/agent/modeltest"
 )
 
@@ -49,6 +53,24 @@ func TestTheAgentShowsResults(t *testing.T) {
 		_, shown, _ := strings.Cut(notes, "← ")
 		if shown = "← " + shown; code != exitOK || strings.Contains(shown, c.want) != c.show {
 			t.Errorf("exit code %d: %.300q", code, shown)
+		}
+	}
+}
+
+// TestTheAgentSaysThatItWaits has no page to approve the call on, and the caller has the decision.
+func TestTheAgentSaysThatItWaits(t *testing.T) {
+	expires := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
+	for want, q := range map[string]*agent.Confirmation{
+		"Waiting for approval at http://x/a/1\n":                                      {People: true, Page: "http://x/a/1", Expires: expires},
+		"Waiting for the decision about the call call_1, until 2026-01-02 03:04:05\n": {ID: "c", Expires: expires},
+		"Waiting for the decision about the call call_1\n":                            nil,
+	} {
+		var notes bytes.Buffer
+		c := &client{in: strings.NewReader(""), out: screen{w: io.Discard}, note: screen{w: &notes}}
+		p := newAgentPerson(c, &agentOptions{confirm: "wait", output: "text"})
+		d, _, err := p.Decide(t.Context(), agent.Held{Result: &agent.CallResult{CallID: "call_1", Confirmation: q}})
+		if err != nil || d != agent.Wait || notes.String() != want {
+			t.Errorf("%q: decided %d, %v", notes.String(), d, err)
 		}
 	}
 }
