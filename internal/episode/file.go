@@ -335,8 +335,10 @@ func (e *Environment) prepare(dir string) (err error) {
 	if e.scorer.Weight(reward.State) != 0 && e.State.Dir == "" && e.State.Tool == "" {
 		return errors.New("weighs the term state and says not where the state is; set state.dir or state.tool.")
 	}
-	e.tasks, err = readTasks(e.TasksFile)
-	return err
+	if e.tasks, err = readTasks(e.TasksFile); err != nil {
+		return err
+	}
+	return e.checkPrompts()
 }
 
 // OwnFiles reports whether each episode has separate processes with their own directory.

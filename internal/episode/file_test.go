@@ -70,6 +70,9 @@ func TestFaultsOfAnEnvironmentsFileAreNamedWithTheirPlace(t *testing.T) {
 		"a negative max_risk":                   {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", `{"max_risk":-1}`, "negative max_risk"},
 		"no state directory":                    {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    isolation: process\n    state: {dir: nowhere}\n", "{}", "env.yaml:6:18: environments.a.state.dir: "},
 		"a file as a directory":                 {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    isolation: process\n    state: {dir: t}\n", "{}", "is no directory"},
+		"a prompt without its member":           {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    prompt: 'Do {{.question}}'\n", "{\"question\":\"q\"}\n{\"qestion\":\"q\"}\n", `env.yaml:5:13: environments.a.prompt: uses a member that the task "train-1" does not have`},
+		"a prompt that cannot be made":          {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    prompt: '{{.question.text}}'\n", `{"question":"q"}`, `env.yaml:5:13: environments.a.prompt: The prompt of the task "train-0" cannot be made`},
+		"a member of a wrong type":              {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", `{"id":1}`, "t:1: is not a task: the member id has a value of a wrong type: number"},
 		"a duplicate id":                        {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", "{\"id\":\"x\"}\n{\"id\":\"x\"}\n", "t:2: has the id"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,6 +81,23 @@ func TestFaultsOfAnEnvironmentsFileAreNamedWithTheirPlace(t *testing.T) {
 				t.Errorf("the error is %v, want %s", err, test.want)
 			}
 		})
+	}
+}
+
+func TestAPromptCanHaveOptionalMembers(t *testing.T) {
+	f, err := Load(written(t, map[string]string{
+		"env.yaml": "environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    prompt: 'Do {{.question}}{{if .hint}} ({{.hint}}){{end}}'\n",
+		"t":        "{\"question\":\"a\",\"hint\":\"b\"}\n{\"question\":\"print <no value>\"}\n",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"Do a (b)", "Do print <no value>"} {
+		if task, err := f.Environments["a"].Task("train", i); err != nil {
+			t.Error(err)
+		} else if text, err := f.Environments["a"].promptOf(task); err != nil || text != want {
+			t.Errorf("%q, %v", text, err)
+		}
 	}
 }
 

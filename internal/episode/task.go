@@ -120,7 +120,7 @@ func (t *tasks) add(line []byte) error {
 		return fmt.Errorf("is not a JSON object on one line")
 	}
 	if err := json.Unmarshal(line, &one); err != nil {
-		return fmt.Errorf("is not a task: %w", err)
+		return fmt.Errorf("is not a task: %w", eval.PlainFault(err))
 	}
 	if err := checkLabels(one.Expected, one.Labels); err != nil {
 		return err
@@ -257,4 +257,24 @@ func (e *Environment) promptOf(t *Task) (string, error) {
 		return "", schema.Errorf(schema.KindInternal, "The prompt of the task %q cannot be made: %w", t.ID, err)
 	}
 	return b.String(), nil
+}
+
+// noValue is what a template writes for a member that is missing or null.
+const noValue = "<no value>"
+
+// checkPrompts returns an error if the prompt of a task cannot be made, or reads noValue: usually a
+// member is misspelled, and a model would be trained on a prompt without its question.
+func (e *Environment) checkPrompts() error {
+	for _, split := range e.tasks.splits {
+		for _, t := range e.tasks.of[split.Name] {
+			text, err := e.promptOf(t)
+			if err != nil {
+				return &keyError{"prompt", fmt.Errorf("%w.", err)}
+			}
+			if e.prompt != nil && strings.Contains(text, noValue) && !strings.Contains(fmt.Sprint(e.Prompt, t.Members), noValue) {
+				return &keyError{"prompt", fmt.Errorf("uses a member that the task %q does not have; add it to the task, or put it between {{if}} and {{end}}.", t.ID)}
+			}
+		}
+	}
+	return nil
 }
