@@ -105,7 +105,7 @@ func agentCommand() *cobra.Command {
 	f.BoolVar(&o.resumeLast, "continue", false, "continue the latest session")
 	f.BoolVar(&o.fork, "fork", false, "with --resume or --continue: continue in a copy")
 	f.StringVar(&o.transcript, "transcript", "", "file of the transcript (default: a new file in the directory callyard/agent of XDG_STATE_HOME)")
-	f.StringVar(&o.output, "output", "text", "output format: text, json or stream-json")
+	f.StringVarP(&o.output, "output", "o", "text", "output format: text, json or stream-json")
 	f.BoolVar(&o.hideJSON, "hide-json", false, "do not show the arguments and results of calls")
 	f.IntVar(&o.jsonWidth, "json-width", 100, "columns of JSON that is shown")
 	f.BoolVar(&o.noStream, "no-stream", false, "do not stream the model's answers")

@@ -311,6 +311,7 @@ func TestAgentCommandLineFaultsAreReported(t *testing.T) {
 	for want, args := range map[string][]string{
 		"PROVIDER:NAME":       {"-p", "x"},
 		"closedai":            {"--model", "closedai:x", "x"},
+		"--output cannot be":  {"--model", "ollama:m", "-o", "xml", "x"},
 		"--select":            {"--model", "ollama:m", "--select", "none", "x"},
 		"--prices":            {"--model", "ollama:m", "--max-cost", "1", "x"},
 		"--fork needs":        {"--model", "ollama:m", "--fork", "x"},
