@@ -101,3 +101,23 @@ func TestReferencesToLostRecordsAreReported(t *testing.T) {
 		})
 	}
 }
+
+// A probe stays in its stream after a full disk.
+func TestProbesOfWritesAreNoDamage(t *testing.T) {
+	server := bustest.Start(t)
+	conn := server.Connect(t, "test")
+	s := open(t, conn, journal.Options{})
+	_, w := begin(t, s)
+	_, err := w.Append(t.Context(), calls(0, 1))
+	ok(t, err)
+	js := bustest.JetStream(t, server.URL)
+	for _, spec := range (journal.Options{}).Streams() {
+		_, err := js.Publish(t.Context(), spec.Probe, nil)
+		ok(t, err)
+	}
+	found, err := journal.Check(t.Context(), conn, time.Time{}, slog.New(slog.DiscardHandler))
+	ok(t, err)
+	if len(found.Faults) > 0 || len(found.Keys) > 0 {
+		t.Errorf("found %+v", found)
+	}
+}

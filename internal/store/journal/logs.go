@@ -170,9 +170,13 @@ func (l *logs) readToEnd(ctx context.Context, id schema.BatchID, log Log, from u
 }
 
 // scan calls f with every stored message of a log, of all journals, in stored order; see
-// [bus.Stream.Scan].
+// [bus.Stream.Scan]. It leaves out probes, which are stored after writes have failed.
 func (l *logs) scan(ctx context.Context, log Log, f func(id schema.BatchID, m bus.Message)) error {
-	return l.of(log).Scan(ctx, log.subject("*"), func(m bus.Message) { f(idIn(m.Subject, log.suffix()), m) })
+	return l.of(log).Scan(ctx, log.subject("*"), func(m bus.Message) {
+		if id := idIn(m.Subject, log.suffix()); id != bus.ProbeToken {
+			f(id, m)
+		}
+	})
 }
 
 // purge deletes a log.
