@@ -68,6 +68,7 @@ type Conn struct {
 	denials denials
 
 	clustered     atomic.Bool
+	warnedAlone   atomic.Bool // of streams with one replica in a cluster
 	links         atomic.Int64
 	reconnectedAt atomic.Pointer[time.Time] // time of the last reconnect; nil means never
 	reconnects    atomic.Uint64             // the client's count at the last run of the handler of reconnects

@@ -78,6 +78,9 @@ func (c *Conn) logCreated(what, name string) {
 		level = slog.LevelInfo
 	}
 	c.log.Log(context.Background(), level, "created missing streams and tables", what, name, "replicas", c.replicas)
+	if c.replicas == 1 && c.Clustered() && !c.warnedAlone.Swap(true) {
+		c.log.Warn("NATS has several servers, and streams and tables are created with one replica: each is not available while its server is down; for three replicas set CALLYARD_NATS_REPLICAS=3, and change those that exist with `nats stream edit --replicas 3`", what, name)
+	}
 }
 
 // errNotThere is the part of [errMissing] by which it is recognized.

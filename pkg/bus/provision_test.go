@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/callyard/callyard/internal/kit/logtest"
 )
 
 func TestProvisioningWaitsForAClusterThatComesUp(t *testing.T) {
@@ -43,5 +45,23 @@ func TestProvisioningEndsAtPermanentErrorOrDeadline(t *testing.T) {
 	cancel()
 	if err := retryWhileStarting(ended, &Conn{log: slog.New(slog.DiscardHandler)}, func() error { return nats.ErrDisconnected }); !errors.Is(err, nats.ErrDisconnected) {
 		t.Errorf("ended with %v", err)
+	}
+}
+
+func TestOneReplicaInAClusterIsReportedOnce(t *testing.T) {
+	const warning = "CALLYARD_NATS_REPLICAS=3"
+	for _, c := range []struct {
+		clustered bool
+		replicas  int
+		want      int
+	}{{true, 1, 1}, {false, 1, 0}, {true, 3, 0}} {
+		var log logtest.Log
+		conn := &Conn{log: slog.New(slog.NewTextHandler(&log, nil)), replicas: c.replicas}
+		conn.clustered.Store(c.clustered)
+		conn.logCreated("stream", "A")
+		conn.logCreated("table", "B")
+		if got := log.Count(warning); got != c.want {
+			t.Errorf("%+v: %d warnings", c, got)
+		}
 	}
 }
