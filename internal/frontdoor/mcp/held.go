@@ -235,7 +235,7 @@ func words(h *calls.Held, arguments []byte, own bool) string {
 	}
 	if n := len(arguments); n > 0 && n <= maxShownBytes {
 		// Escape the arguments: the client shows the message as text, and the model chose them.
-		text += " Arguments: " + visible.Escaped(arguments)
+		text += " Arguments: " + visible.Escaped(visible.Readable(arguments))
 	} else if n > 0 {
 		text += fmt.Sprintf(" Its arguments have %d bytes.", n)
 	}

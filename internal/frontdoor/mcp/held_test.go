@@ -325,10 +325,10 @@ func TestHeldCallIsATaskForClientsWithTasks(t *testing.T) {
 
 func TestATaskThatItsCallerConfirmsShowsItsArguments(t *testing.T) {
 	f := openFabric(t, nil)
-	id := getString([]byte(f.callAs(canBoth, "/mcp/risky", "echo", `{"a":1.0}`, "").result(t)), "taskId")
+	id := getString([]byte(f.callAs(canBoth, "/mcp/risky", "echo", `{"a":1.0,"s":"gr\u00fc\u00dfe\u202e"}`, "").result(t)), "taskId")
 	state := []byte(f.task("tasks/get", id, "").result(t))
 	question := get(get(get(state, "inputRequests"), approvalRequestID), "params")
-	if message := getString(question, "message"); !strings.HasSuffix(message, ` Arguments: {"a":1.0}`) {
+	if message := getString(question, "message"); !strings.HasSuffix(message, ` Arguments: {"a":1.0,"s":"grüße\u202e"}`) {
 		t.Errorf("%s", state)
 	}
 }
