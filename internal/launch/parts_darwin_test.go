@@ -1,3 +1,3 @@
 package launch
 
-func playHere(string) int { return 99 }
+func playPlatformPart(string) int { return 99 }

@@ -63,5 +63,5 @@ func treeOf(int) []identity { return nil }
 
 func killTree([]identity) {}
 
-// eradicate does nothing on macOS.
-func eradicate(match func(cookie []byte) bool, limit time.Duration) {}
+// killMatching does nothing on macOS.
+func killMatching(match func(cookie []byte) bool, limit time.Duration) {}
