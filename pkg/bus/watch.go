@@ -21,6 +21,9 @@ const (
 	watchAgain = 500 * time.Millisecond
 	// watchSilence is the maximum time without a message from a consumer.
 	watchSilence = 4 * watchHeartbeat
+	// shorterFor is the time for which a stream must end before a known write, until it counts as
+	// another one.
+	shorterFor = 3 * time.Second
 )
 
 // beginning selects the existing messages that a watch delivers. It is a JetStream deliver
@@ -295,11 +298,24 @@ func (w *StreamWatch) restart() (ended <-chan struct{}) {
 }
 
 // endsBefore reports whether the last write of the stream is an earlier one. The server would deliver
-// nothing before the stream has reached the sequence again.
+// nothing before the stream has reached the sequence again. The stream must be shorter for a while: a
+// new leader of a cluster can need a moment to apply the last writes.
 func (w *StreamWatch) endsBefore(sequence uint64) bool {
-	if sequence == 0 {
-		return false
+	for begun := time.Now(); sequence > 0 && w.isShorter(sequence); {
+		if time.Since(begun) >= shorterFor {
+			return true
+		}
+		select {
+		case <-time.After(watchAgain):
+		case <-w.life.Done():
+			return false
+		}
 	}
+	return false
+}
+
+// isShorter reports whether the last write of the stream is certainly an earlier one.
+func (w *StreamWatch) isShorter(sequence uint64) bool {
 	ctx, cancel := context.WithTimeout(w.life, connectTimeout)
 	defer cancel()
 	s, err := w.c.js.Stream(ctx, w.stream)
