@@ -3,12 +3,12 @@ package console
 import (
 	"cmp"
 	"context"
-	"crypto/hmac"
 	"net/http"
 	"slices"
 	"strings"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/ui"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -129,18 +129,12 @@ func (c *Console) fillServer(ctx context.Context, v Visit, id string, page *serv
 	return err
 }
 
-// done returns a value of the query parameter done: an act of the user and a proof of it, because
-// others can make links too.
-func (v Visit) done(act string) string { return act + "." + v.Token("done "+act) }
+// done returns a value of the query parameter done; see [ui.Done].
+func (v Visit) done(act string) string { return ui.Done(act, v.Token) }
 
 // doneOf returns the message that confirms the previous act, or "" if the user has not done it.
 func doneOf(r *http.Request, v Visit) string {
-	done := r.URL.Query().Get("done")
-	act, _, _ := strings.Cut(done, ".")
-	if !hmac.Equal([]byte(done), []byte(v.done(act))) {
-		return ""
-	}
-	switch act {
+	switch ui.DoneOf(r, v.Token) {
 	case "restart":
 		return "The server is restarting on all workers. Calls that run finish first."
 	case "drain":

@@ -6,11 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/credential"
+	"github.com/callyard/callyard/internal/kit/ui"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -181,20 +181,18 @@ func (a *access) formToken(cookie, path string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// doneAddress returns the address of the page at path that confirms an act of a person. It has a proof
-// of the act, because others can make links too.
+// doneAddress returns the address of the page at path that confirms an act of a person; see [ui.Done].
 func (a *access) doneAddress(path, person, act string) string {
-	return path + "?done=" + act + "." + a.formToken(person, "done "+act+" "+path)
+	return path + "?done=" + ui.Done(act, a.proof(path, person))
 }
 
 // doneOf returns the act that the page of this request confirms, or "" if the visitor has not done it.
 func (a *access) doneOf(r *http.Request, v visitor) string {
-	done := r.URL.Query().Get("done")
-	act, _, _ := strings.Cut(done, ".")
-	if !hmac.Equal([]byte(r.URL.Path+"?done="+done), []byte(a.doneAddress(r.URL.Path, credential.Person(&v.who), act))) {
-		return ""
-	}
-	return act
+	return ui.DoneOf(r, a.proof(r.URL.Path, credential.Person(&v.who)))
+}
+
+func (a *access) proof(path, person string) func(text string) string {
+	return func(text string) string { return a.formToken(person, text+" "+path) }
 }
 
 // checkForm returns the reason to refuse a form. The cookie must come from the request, not from
