@@ -33,6 +33,7 @@ type member struct {
 	nominal, borrow, weight int
 	recalls                 atomic.Int64           // calls that wait for slots that the tenant has lent
 	used                    atomic.Int64           // calls in flight here
+	waiting                 atomic.Int64           // calls that wait here for a slot of the tenant
 	turns                   [classes]chan struct{} // semaphores; the holder is the waiter that retries
 
 	short time.Time // until then, the tenant counts as wanting more; guarded by cohort.mu

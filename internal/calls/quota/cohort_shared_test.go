@@ -19,8 +19,13 @@ import (
 // tenantDoor opens the limits of one of several front doors at a Redis.
 func tenantDoor(t testing.TB, s *confirmtest.Redis, name string, limits parts) *Quota {
 	t.Helper()
+	return tenantDoorThatRenews(t, s, name, limits, 100*time.Millisecond)
+}
+
+func tenantDoorThatRenews(t testing.TB, s *confirmtest.Redis, name string, limits parts, renew time.Duration) *Quota {
+	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: s.Address, DisableIdentity: true, ContextTimeoutEnabled: true})
-	q := Open(Options{Tenants: limits, Redis: client, Door: name, Routers: func() int { return 2 }, Renew: 100 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+	q := Open(Options{Tenants: limits, Redis: client, Door: name, Routers: func() int { return 2 }, Renew: renew, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(func() { _ = client.Close() })
 	t.Cleanup(q.Close)
 	return q
@@ -52,6 +57,48 @@ func TestTwoFrontDoorsShareTenantCapacity(t *testing.T) {
 		defer leaveAll(passes)
 		return len(passes) == 10 // blue uses its own
 	})
+}
+
+// A front door asks for the slots of all its waiting calls at once. Otherwise another front door could
+// borrow in the moment after the first of them got its slot.
+func TestTenantClaimsTheSlotsOfAllItsWaitingCalls(t *testing.T) {
+	s := confirmtest.StartRedis(t, "", "")
+	limits := parts{"red": {Nominal: 2, Borrow: 2}, "blue": {Nominal: 3}}
+	a, b := tenantDoorThatRenews(t, s, "a", limits, time.Hour), tenantDoorThatRenews(t, s, "b", limits, time.Hour)
+	red := takes(t, a, "red", 100)
+	has(t, "red", red, 4)
+	blue := takes(t, b, "blue", 1)
+	waiting, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for _, server := range []schema.ServerID{"s", "u"} { // each server has a separate line
+		all.Go(func() {
+			if pass, err := b.Wait(waiting, of("blue"), server, false); err == nil {
+				pass.Leave()
+			}
+		})
+	}
+	member := b.cohort.members["blue"]
+	polltest.Until(t, "both calls wait", func() bool { return member.waiting.Load() == 2 })
+	cancel()
+	all.Wait()
+	if n := member.waiting.Load(); n != 0 {
+		t.Errorf("%d calls wait after their end", n)
+	}
+	member.waiting.Store(2) // for ever, so that neither of them asks again
+	for _, pass := range red[2:] {
+		pass.Leave()
+		a.renewAll(t.Context()) // the peak is remembered once
+		a.renewAll(t.Context())
+		has(t, "red while calls of blue wait", takes(t, a, "red", 1), 0)
+		polltest.Until(t, "a call of blue gets its slot", func() bool {
+			got := takes(t, b, "blue", 1)
+			blue = append(blue, got...)
+			return len(got) == 1
+		})
+	}
+	has(t, "blue", blue, 3)
+	member.waiting.Store(0)
+	leaveAll(append(blue, red[:2]...))
 }
 
 // TestTenantReclaimsItsNominalFromAnotherFrontDoor has a tenant take again at once what

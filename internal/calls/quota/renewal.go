@@ -81,7 +81,7 @@ func (s *subject) renewals(all []*renewal) []*renewal {
 	defer s.mu.Unlock()
 	if l.inFlight > 0 && s.slots.active() && s.asking == nil {
 		s.asking = make(chan struct{})
-		used, want := s.slots.renewal(l.inFlight)
+		used, want := s.slots.renewal(s.more(), l.inFlight)
 		all = append(all, &renewal{subject: s, key: s.key, used: used, want: want, most: l.inFlight})
 	}
 	if l.queued > 0 && s.backlog.active() {

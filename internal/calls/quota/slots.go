@@ -62,11 +62,12 @@ func (s *slots) spare(most int) int {
 	return most / spareOf
 }
 
-// renewal returns the used slots, and the number of slots to request at a renewal.
-func (s *slots) renewal(most int) (used, want int) {
+// renewal returns the used slots, and the number of slots to request at a renewal, with more for calls that
+// asked in vain.
+func (s *slots) renewal(more, most int) (used, want int) {
 	need := max(s.used, s.peak)
 	if s.asked {
-		need++
+		need += more
 	}
 	if need > 0 {
 		need += s.spare(most)

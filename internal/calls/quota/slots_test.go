@@ -12,8 +12,8 @@ func TestLeaseReleasedWhileIdleRefusesNoCall(t *testing.T) {
 	s.leased(lease{granted: 4, fair: 4}, s.want(1, most), most, now, now, ttl)
 	s.take()
 	s.used--
-	s.renewal(most) // the one in which the call is remembered
-	_, want := s.renewal(most)
+	s.renewal(1, most) // the one in which the call is remembered
+	_, want := s.renewal(1, most)
 	if want != 0 {
 		t.Fatalf("with nothing under way %d slots are asked for", want)
 	}

@@ -149,7 +149,7 @@ func (s *subject) ask(n redisRequest, c class) {
 	switch n {
 	case aLease:
 		s.mu.Lock()
-		used, want, most := s.slots.used, s.slots.want(1, l.inFlight), l.inFlight
+		used, want, most := s.slots.used, s.slots.want(s.more(), l.inFlight), l.inFlight
 		s.mu.Unlock()
 		if c == bulk {
 			most -= reserved(most)
@@ -178,6 +178,15 @@ func (s *subject) ask(n redisRequest, c class) {
 	close(s.asking)
 	s.asking = nil
 	s.mu.Unlock()
+}
+
+// more returns the number of slots to request for the calls that wait. A tenant asks for all of them at
+// once. Otherwise its claim would lapse when the first one gets its slot, until the second one asks.
+func (s *subject) more() int {
+	if s.member == nil {
+		return 1
+	}
+	return max(1, int(s.member.waiting.Load()))
 }
 
 // leave releases the slot of a call.

@@ -100,10 +100,15 @@ func (q *Quota) Limits(p *schema.Principal, server schema.ServerID) bool {
 // has lent. Of the lines that wait for the same tenant, only the first one polls.
 func (q *Quota) await(ctx context.Context, p *schema.Principal, server schema.ServerID, c class, late <-chan time.Time, recall bool) (Pass, error) {
 	var turn chan struct{} // semaphore of the tenant, nil while not held
+	var waits *member      // the tenant whose slot it waits for
 	yield := func() {
 		if turn != nil {
 			<-turn
 			turn = nil
+		}
+		if waits != nil {
+			waits.waiting.Add(-1)
+			waits = nil
 		}
 	}
 	defer yield()
@@ -117,6 +122,10 @@ func (q *Quota) await(ctx context.Context, p *schema.Principal, server schema.Se
 		case refused.member == nil:
 			yield()
 		case turn == nil:
+			if waits == nil {
+				waits = refused.member
+				waits.waiting.Add(1)
+			}
 			select {
 			case refused.member.turns[c] <- struct{}{}:
 				turn = refused.member.turns[c]
