@@ -33,17 +33,20 @@ type listening struct {
 // serve starts to listen. Connections end with the test.
 func (l *listening) serve(t *testing.T) {
 	var serving sync.WaitGroup
+	l.Opened = func(a *attachtest.Attached) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.open = append(l.open, a)
+	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		serving.Add(1)
 		defer serving.Done()
-		a, err := l.Accept(w, r)
-		if err != nil {
-			return
-		}
 		l.mu.Lock()
-		l.seen, l.open = append(l.seen, r.Header), append(l.open, a)
+		l.seen = append(l.seen, r.Header)
 		l.mu.Unlock()
-		a.Wait()
+		if a, err := l.Accept(w, r); err == nil {
+			a.Wait()
+		}
 	}))
 	t.Cleanup(func() {
 		l.kill()

@@ -31,6 +31,8 @@ type Program struct {
 	// Call answers a call in a separate goroutine. If nil, the arguments are returned as structured
 	// content. An empty result is not sent. [SessionOf] its context returns the session of the call.
 	Call func(ctx context.Context, name string, arguments json.RawMessage) (result string)
+	// Opened is called with each connection that was accepted, before it serves. It may be nil.
+	Opened func(a *Attached)
 	// Ended is called for each session that has ended. It may be nil.
 	Ended func(session string)
 	// Silent suppresses all answers, even that to the handshake.
@@ -105,6 +107,9 @@ func (p *Program) Accept(w http.ResponseWriter, r *http.Request) (*Attached, err
 	ws.SetReadLimit(-1)
 	a.ws = ws
 	a.ctx, a.cancel = context.WithCancel(context.WithoutCancel(r.Context()))
+	if p.Opened != nil {
+		p.Opened(a)
+	}
 	go a.serve()
 	return a, nil
 }
