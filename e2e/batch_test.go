@@ -227,7 +227,7 @@ func TestCanceledBatchStartsNoMoreCalls(t *testing.T) {
 	effects := filepath.Join(t.TempDir(), "effects")
 	slow := fmt.Sprintf(`{"custom_id":"slow","server":"books","tool":"effect","arguments":{"path":%q,"id":"slow","ms":600000},"timeout_ms":4000}`+"\n", effects)
 	s := d.startBatch(t, slow+effectLines("books", effects, 0, 5000, 50))
-	d.eventually(t, 20*time.Second, "some calls having run", func() error {
+	d.eventually(t, soon, "some calls having run", func() error {
 		if once, _ := countEffects(t, effects); once < 20 {
 			return fmt.Errorf("%d ran", once)
 		}
@@ -269,7 +269,7 @@ func TestBatchSurvivesKillOfEverything(t *testing.T) {
 	b := d.startBatch(t, effectLines("books", effects, 0, n, 1))
 	for round := range 3 {
 		want := (round + 1) * n / 5
-		d.eventually(t, 30*time.Second, "calls running", func() error {
+		d.eventually(t, soon, "calls running", func() error {
 			if once, _ := countEffects(t, effects); once < want {
 				return fmt.Errorf("%d ran", once)
 			}
@@ -323,7 +323,7 @@ func TestAnotherFrontDoorFinishesBatchOfAKilledOne(t *testing.T) {
 	b.waitServers(t, 1, "books")
 	const total = 4000
 	batch := a.startBatch(t, effectLines("books", effects, 0, total, 2))
-	a.eventually(t, 30*time.Second, "calls running", func() error {
+	a.eventually(t, soon, "calls running", func() error {
 		if once, _ := countEffects(t, effects); once < total/4 {
 			return fmt.Errorf("%d ran", once)
 		}
@@ -351,7 +351,7 @@ func TestCallEndedByStoppingFrontDoorIsUnknown(t *testing.T) {
 	a.waitServers(t, 1, "books")
 	b.waitServers(t, 1, "books")
 	batch := a.startBatch(t, heldLine("books", effects, gate, 0))
-	a.eventually(t, 30*time.Second, "the call running", func() error {
+	a.eventually(t, soon, "the call running", func() error {
 		if once, _ := countEffects(t, effects); once != 1 {
 			return fmt.Errorf("%d ran", once)
 		}

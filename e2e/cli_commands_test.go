@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestEveryProgramPrintsVersionAndRefusesUnknownArguments(t *testing.T) {
@@ -103,7 +102,7 @@ func TestCallIsEditedAndApprovedFromTheCommandLine(t *testing.T) {
 	if code != 0 || !strings.Contains(stderr, `{"a":2,"b":40}`) {
 		t.Fatalf("%d %s%s", code, stdout, stderr)
 	}
-	eventually(t, 20*time.Second, "the edited call has run", func() error {
+	eventually(t, soon, "the edited call has run", func() error {
 		var call struct{ State string }
 		_, stdout, stderr = command(t, asks, "calls", held.CallID, "--json")
 		if json.Unmarshal([]byte(stdout), &call) != nil || call.State != "succeeded" {
@@ -160,7 +159,7 @@ func TestBatchesAreListedShownAndCanceled(t *testing.T) {
 	if code, stdout, stderr := command(t, env, "batches", "cancel", id); code != 0 || !strings.Contains(stdout, "cancel") {
 		t.Errorf("%d %s%s", code, stdout, stderr)
 	}
-	eventually(t, 30*time.Second, "the batch is canceled", func() error {
+	eventually(t, soon, "the batch is canceled", func() error {
 		if _, stdout, _ := command(t, env, "batches", "show", id, "--json"); !strings.Contains(stdout, `"state":"canceled"`) {
 			return errors.New(stdout)
 		}

@@ -218,7 +218,7 @@ rules:
 	d.ask(t, "POST", "/calls", `{"server":"s","tool":"fail","arguments":{}}`).problem(t, http.StatusForbidden, "forbidden")
 	// It is reloaded while the door runs.
 	write(t, policy, "rules:\n  - {name: nothing, match: {server: \"*\"}, deny: closed}\n")
-	d.eventually(t, 20*time.Second, "the new policy", func() error {
+	d.eventually(t, soon, "the new policy", func() error {
 		if a := d.ask(t, "POST", "/servers/s/tools/echo", `{"text":"x"}`); a.status != http.StatusForbidden {
 			return fmt.Errorf("it answers %d", a.status)
 		}

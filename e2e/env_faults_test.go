@@ -97,7 +97,7 @@ func TestAWorkerThatIsKilledMasksItsEpisodesAndNoOthers(t *testing.T) {
 	for run := range runs {
 		victim := startWorker(t, worker)
 		victim.says(t, `session ready.*"server":"ledger"`)
-		e.eventually(t, 20*time.Second, "the second worker", func() error {
+		e.eventually(t, soon, "the second worker", func() error {
 			if n := e.metric(t, "callyard_workers"); n != 2 {
 				return fmt.Errorf("there are %v workers", n)
 			}
@@ -111,7 +111,7 @@ func TestAWorkerThatIsKilledMasksItsEpisodesAndNoOthers(t *testing.T) {
 		if run == runs-1 {
 			break
 		}
-		e.eventually(t, 20*time.Second, "the end of the second worker", func() error {
+		e.eventually(t, soon, "the end of the second worker", func() error {
 			if n := e.metric(t, "callyard_workers"); n != 1 {
 				return fmt.Errorf("there are %v workers", n)
 			}
@@ -260,7 +260,7 @@ func TestEpisodesHaveSeparateSessionsAtRemoteServers(t *testing.T) {
 		}
 		return (&faulted{}).end(seen)
 	}).none(t, "the episodes")
-	e.eventually(t, 10*time.Second, "the sessions of episodes", func() error {
+	e.eventually(t, soon, "the sessions of episodes", func() error {
 		if now := l.sessions(); now != before {
 			return fmt.Errorf("there are %d sessions, and were %d", now, before)
 		}

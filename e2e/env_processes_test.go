@@ -104,7 +104,7 @@ func effectEpisode(c *trainer.Conn, i int) error {
 // collected.
 func (e *environments) settle(t *testing.T, warm int) {
 	t.Helper()
-	e.eventually(t, 30*time.Second, "the processes of episodes", func() error {
+	e.eventually(t, soon, "the processes of episodes", func() error {
 		if left, dirs := e.leftovers(t); left != warm || dirs != warm {
 			return fmt.Errorf("%d processes and %d directories, want %d of each", left, dirs, warm)
 		}

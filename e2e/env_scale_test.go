@@ -161,7 +161,7 @@ func TestThousandsOfEpisodesRunAtOnce(t *testing.T) {
 		t.Errorf("of %d episodes %d ended: %s", r.begun, r.ended, strings.Join(r.wrong, "\n"))
 	}
 	t.Logf("session episodes: %d at once, %d steps, %.0f steps/s, p99 %v", episodes, len(r.took), r.rate(), r.tail().Round(time.Millisecond))
-	e.eventually(t, 10*time.Second, "episodes that are open", func() error {
+	e.eventually(t, soon, "episodes that are open", func() error {
 		if open := e.metric(t, `callyard_episodes{environment="notes"}`); open != 0 {
 			return fmt.Errorf("%v are open", open)
 		}

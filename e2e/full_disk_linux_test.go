@@ -162,7 +162,7 @@ func (f *shortOfDisk) survives(t *testing.T, disk string, heal func()) {
 		}
 	}
 	all.Go(load)
-	f.eventually(t, 8*time.Second, "telling that nothing can be stored", func() error {
+	f.eventually(t, soon, "telling that nothing can be stored", func() error {
 		if a, err := f.try("GET", "/readyz", ""); err != nil || a.status != http.StatusServiceUnavailable || !strings.Contains(string(a.body), "disk") {
 			return fmt.Errorf("/readyz: %d %s %v", a.status, a.body, err)
 		}
@@ -210,7 +210,7 @@ func (f *shortOfDisk) settle(t *testing.T) {
 		if key == "" {
 			continue
 		}
-		f.eventually(t, 10*time.Second, "taking a call under its key again", func() error {
+		f.eventually(t, soon, "taking a call under its key again", func() error {
 			if !f.store(t, effect, key) {
 				return fmt.Errorf("%s is refused", effect)
 			}
@@ -218,7 +218,7 @@ func (f *shortOfDisk) settle(t *testing.T) {
 		})
 	}
 	for effect, id := range f.taken {
-		f.eventually(t, 40*time.Second, "the end of "+effect, func() error {
+		f.eventually(t, soon, "the end of "+effect, func() error {
 			if s := f.callStateNow(t, id); s.State != "succeeded" && effect != "under-way" {
 				return fmt.Errorf("%s is %s", id, s.State)
 			}

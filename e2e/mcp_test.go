@@ -120,7 +120,7 @@ func TestAnMCPClientOfEitherEraSeesProgressAndCancels(t *testing.T) {
 			if err := slow(t.Context(), "whole", 1); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, 20*time.Second, "progress of a call", func() error {
+			eventually(t, soon, "progress of a call", func() error {
 				mu.Lock()
 				defer mu.Unlock()
 				if seen == 0 {
@@ -136,7 +136,7 @@ func TestAnMCPClientOfEitherEraSeesProgressAndCancels(t *testing.T) {
 			if err := <-done; err == nil {
 				t.Error("a cancelled call was answered")
 			}
-			eventually(t, 20*time.Second, "the end of the cancelled call", func() error {
+			eventually(t, soon, "the end of the cancelled call", func() error {
 				if n := up.server(t, "everything").InFlight; n != 0 {
 					return errInFlight(n)
 				}

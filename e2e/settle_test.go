@@ -34,7 +34,7 @@ func TestSettledCallsLeaveTheListOfUnknownCalls(t *testing.T) {
 	}
 	lists := func(what, state string, want ...string) {
 		t.Helper()
-		d.eventually(t, 30*time.Second, what, func() error {
+		d.eventually(t, soon, what, func() error {
 			var page struct {
 				Calls []struct {
 					ID      string `json:"id"`

@@ -13,9 +13,9 @@ import (
 
 // Time limits for processes.
 const (
-	StartWithin = 60 * time.Second
-	StopWithin  = 30 * time.Second
-	Soon        = 20 * time.Second
+	StartWithin = 90 * time.Second
+	StopWithin  = time.Minute
+	Soon        = time.Minute
 	pollEvery   = 20 * time.Millisecond
 
 	// shownAtFailure limits the part of the output that is shown when a test fails.

@@ -42,7 +42,7 @@ type fixture struct {
 // open returns a desk with its own connection and ledger. If c is nil, it also has its own clock.
 func open(t *testing.T, srv *bustest.Server, c *clock, change ...func(*approval.Options)) *fixture {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if c == nil {
 		c = &clock{}

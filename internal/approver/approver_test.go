@@ -58,7 +58,7 @@ func start(t *testing.T, change func(*approver.Options)) (*approver.Approver, er
 
 func stop(t *testing.T, a *approver.Approver) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := a.Stop(ctx); err != nil {
 		t.Error(err)
@@ -186,7 +186,7 @@ func TestApprovalsExpireWithoutAnyRequest(t *testing.T) {
 		if got.State != ledger.Expired {
 			t.Errorf("it is %s", got.State)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("it still waits")
 	}
 }

@@ -149,7 +149,7 @@ func open(t *testing.T, srv *bustest.Server) *Catalog {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c, err := Open(ctx, conn, r, id, Finding{}, log)
 	if err != nil {
@@ -166,7 +166,7 @@ func await(t *testing.T, c *Catalog, what string, ok func() bool) {
 	t.Helper()
 	changes, cancel := c.Changes()
 	defer cancel()
-	deadline := time.After(15 * time.Second)
+	deadline := time.After(time.Minute)
 	for !ok() {
 		select {
 		case <-changes:
@@ -195,7 +195,7 @@ func TestAServerIsAwaitedUntilItsToolsAreKnown(t *testing.T) {
 		t.Errorf("%+v is said to be ready, but its tools are not known", s)
 	}
 	close(h.hold)
-	in, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	in, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if s, err := c.Operator().Await(in, "s"); err != nil || s.State != schema.StateInitialized {
 		t.Errorf("%+v, %v", s, err)

@@ -28,7 +28,7 @@ func TestLaggingApproverIsReported(t *testing.T) {
 	}
 	until := func(what string, ok func() bool) {
 		t.Helper()
-		deadline := time.After(15 * time.Second)
+		deadline := time.After(time.Minute)
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
 		for !ok() {

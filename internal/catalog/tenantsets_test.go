@@ -32,7 +32,7 @@ func openForTwoTenants(t testing.TB, srv *bustest.Server) *Catalog {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c, err := Open(ctx, conn, r, id, finding, log)
 	if err != nil {

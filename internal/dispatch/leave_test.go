@@ -47,7 +47,7 @@ func TestCanceledCallIsForgottenWhenItsWorkerHasEndedIt(t *testing.T) {
 			}
 			<-w.cancelled
 			answer()
-			polltest.Within(t, 10*time.Second, "the call is not kept in memory", func() bool {
+			polltest.Within(t, 30*time.Second, "the call is not kept in memory", func() bool {
 				runtime.GC()
 				return collected.Load() && r.client.Pending() == 0
 			})

@@ -95,7 +95,7 @@ func TestEveryOperatorActionIsAudited(t *testing.T) {
 // the scope.
 func (d *door) checkRecorded(t *testing.T, srv *bustest.Server, operation, path, request string, status int) {
 	t.Helper()
-	polltest.Within(t, time.Second, "the records of "+operation, func() bool {
+	polltest.Within(t, 10*time.Second, "the records of "+operation, func() bool {
 		all := records(t, srv)
 		var begun, ended, refused bool
 		for _, r := range all[operation+" act-begun"] {

@@ -67,7 +67,7 @@ func TestHeldCallRecordEndsWithItsApproval(t *testing.T) {
 		t.Fatalf("%d %s", status, text)
 	}
 	var got map[string]string
-	polltest.Within(t, 20*time.Second, "the ends in the call records", func() bool {
+	polltest.Within(t, 30*time.Second, "the ends in the call records", func() bool {
 		got = d.recorded("write")
 		return got[denied] != "held" && got[canceled] != "held"
 	})
@@ -87,8 +87,8 @@ func TestHeldCallRecordShowsExpiry(t *testing.T) {
 	if got := d.recorded("write"); got[id] != "held" {
 		t.Errorf("at first: %v", got)
 	}
-	polltest.Within(t, 20*time.Second, "the end in the call records", func() bool { return d.recorded("write")[id] == "expired" })
-	polltest.Within(t, 20*time.Second, "the end in usage", func() bool {
+	polltest.Within(t, 30*time.Second, "the end in the call records", func() bool { return d.recorded("write")[id] == "expired" })
+	polltest.Within(t, 30*time.Second, "the end in usage", func() bool {
 		_, _, text := d.do("GET", "/usage", "")
 		return strings.Contains(text, `"expired":1,`)
 	})
@@ -104,7 +104,7 @@ func TestFrontDoorRecordsCallsThatExpiredWithoutIt(t *testing.T) {
 		d := openDoor(t, srv, o)
 		first, _ = d.hold()
 		second, _ = d.hold()
-		polltest.Within(t, 20*time.Second, "two held calls", func() bool { return len(d.recorded("write")) == 2 })
+		polltest.Within(t, 30*time.Second, "two held calls", func() bool { return len(d.recorded("write")) == 2 })
 	})
 	l, err := ledger.Open(t.Context(), srv.Connect(t, "approver"), ledger.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -117,7 +117,7 @@ func TestFrontDoorRecordsCallsThatExpiredWithoutIt(t *testing.T) {
 	}
 	t.Run("a front door starts", func(t *testing.T) {
 		d := openDoor(t, srv, o)
-		polltest.Within(t, 20*time.Second, "the ends in the call records", func() bool {
+		polltest.Within(t, 30*time.Second, "the ends in the call records", func() bool {
 			got := d.recorded("write")
 			return got[first] == "expired" && got[second] == "expired"
 		})

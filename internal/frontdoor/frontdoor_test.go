@@ -34,7 +34,7 @@ func open(t *testing.T, srv *bustest.Server, change func(*settings.FrontDoor)) (
 	if change != nil {
 		change(&c)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	return frontdoor.Start(ctx, frontdoor.Options{
 		Config: c, Conn: srv.Connect(t, "front"), Metrics: telemetry.NewMetrics(), Log: slog.New(slog.DiscardHandler), Version: "test", Failed: make(chan error, 1),
@@ -43,7 +43,7 @@ func open(t *testing.T, srv *bustest.Server, change func(*settings.FrontDoor)) (
 
 func stop(t testing.TB, d *frontdoor.FrontDoor) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := d.Stop(ctx); err != nil {
 		t.Error(err)

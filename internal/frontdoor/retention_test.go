@@ -143,7 +143,7 @@ func TestPayloadsAreDeletedAfterTheTenantsRetention(t *testing.T) {
 	if status != http.StatusCreated {
 		t.Fatalf("%d %s", status, answer)
 	}
-	polltest.Within(t, 20*time.Second, "the result of one of two calls", func() bool {
+	polltest.Within(t, 30*time.Second, "the result of one of two calls", func() bool {
 		_, _, lines := d.with(red.key, "GET", "/batches/"+runs+"/results", "")
 		return strings.Contains(lines, "secret-slow-red")
 	})
@@ -155,7 +155,7 @@ func TestPayloadsAreDeletedAfterTheTenantsRetention(t *testing.T) {
 		t.Fatalf("before the retention has ended, stored are %v", got)
 	}
 	// This front door may have to finish a lane of one that stopped.
-	polltest.Within(t, 20*time.Second, "all but the batch that runs is forgotten", func() bool {
+	polltest.Within(t, 30*time.Second, "all but the batch that runs is forgotten", func() bool {
 		d.in.Forget(t.Context(), time.Now().Add(time.Hour+time.Minute))
 		return slices.Equal(red.stored(t, srv), []string{"slow"})
 	})

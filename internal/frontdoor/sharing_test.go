@@ -165,7 +165,7 @@ func startDoor(t testing.TB, srv *bustest.Server, o frontdoor.Options) *door {
 		c.MaxWait = o.Config.MaxWait
 	}
 	o.Config, o.Conn, o.Metrics, o.Log, o.Version, o.Failed = c, srv.Connect(t, "front"), telemetry.NewMetrics(), slog.New(slog.DiscardHandler), "test", make(chan error, 1)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	d, err := frontdoor.Start(ctx, o)
 	if err != nil {

@@ -30,8 +30,8 @@ func TestFrontDoorAndWorkerThatStopLeaveOnlySentCallsUnknown(t *testing.T) {
 			t.Fatalf("%d %s", status, answer)
 		}
 		batch = header.Get("Location")
-		polltest.Within(t, 20*time.Second, "calls at the worker", func() bool { return h.runs.Load() > fast+50 })
-		polltest.Within(t, 20*time.Second, "records of the other calls", func() bool { return len(d.listed(batch)) == calls })
+		polltest.Within(t, 30*time.Second, "calls at the worker", func() bool { return h.runs.Load() > fast+50 })
+		polltest.Within(t, 30*time.Second, "records of the other calls", func() bool { return len(d.listed(batch)) == calls })
 		expired, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = d.in.Stop(expired) // it reports the calls that still run
@@ -59,7 +59,7 @@ func TestFrontDoorAndWorkerThatStopLeaveOnlySentCallsUnknown(t *testing.T) {
 			t.Logf("the call records say %s; %d were sent", listed, sent)
 		}
 	})
-	polltest.Within(t, 20*time.Second, "one record of each call", func() bool { // a stopped front door counts as alive for 3.5 s
+	polltest.Within(t, 30*time.Second, "one record of each call", func() bool { // a stopped front door counts as alive for 3.5 s
 		states := map[string]int64{}
 		for _, state := range d.listed(batch) {
 			states[state]++

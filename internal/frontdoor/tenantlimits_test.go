@@ -50,7 +50,7 @@ func TestTenantGetsItsNominalQuotaAtEveryFrontDoor(t *testing.T) {
 	}
 	polltest.Until(t, "four calls run", func() bool { return h.now.Load() == 4 })
 	for _, d := range []*door{a, b} { // each front door knows the calls at the other
-		polltest.Within(t, 5*time.Second, "the calls that red has borrowed of blue", func() bool {
+		polltest.Within(t, 30*time.Second, "the calls that red has borrowed of blue", func() bool {
 			_, _, list := d.do("GET", "/tenants", "")
 			_, _, metrics := d.do("GET", "/metrics", "")
 			return strings.Contains(list, `"in_flight":{"calls":4,"borrowed":2,"lent":0}`) && strings.Contains(list, `"in_flight":{"calls":0,"borrowed":0,"lent":2}`) &&

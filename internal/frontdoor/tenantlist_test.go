@@ -103,7 +103,7 @@ func TestTenantsAreListedWithWhatTheySeeAndUse(t *testing.T) {
 		}
 	}
 	var all []toldTenant
-	polltest.Within(t, 10*time.Second, "usage of the calls, and the held one", func() bool {
+	polltest.Within(t, 30*time.Second, "usage of the calls, and the held one", func() bool {
 		all = d.listTenants(d.key)
 		return len(all) == 3 && all[2].Usage != nil && all[2].Usage.Calls == 3 && all[0].Usage.Calls == 1 && all[2].Held == 1
 	})

@@ -214,7 +214,7 @@ func start(t *testing.T, o Options) *Sender {
 
 func shut(t *testing.T, s *Sender) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := s.Close(ctx); err != nil {
 		t.Error(err)

@@ -78,7 +78,7 @@ func front(t *testing.T, srv *bustest.Server) (*dispatch.Router, *catalog.Catalo
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c, err := catalog.Open(ctx, conn, r, id, catalog.Finding{}, quiet())
 	if err != nil {
@@ -96,7 +96,7 @@ func await(t *testing.T, c *catalog.Catalog, what string, ok func() bool) {
 	t.Helper()
 	changes, cancel := c.Changes()
 	defer cancel()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for !ok() {
 		select {
 		case <-changes:

@@ -94,7 +94,7 @@ func (f *fabric) approved(id schema.ApprovalID, want int) {
 		default:
 		}
 	})()
-	late := time.After(10 * time.Second)
+	late := time.After(time.Minute)
 	for {
 		for _, a := range f.ledger.Pending(schema.AllTenants()) {
 			if a.ID == id && len(a.Decisions) == want {

@@ -38,7 +38,7 @@ func TestVisitorsDoNotUseTheMemoryForDecisions(t *testing.T) {
 			}
 		})
 	}
-	polltest.Within(t, 10*time.Second, "the visitors have their part", func() bool { return f.web.FreeBodyMemory() == 4*first })
+	polltest.Within(t, 30*time.Second, "the visitors have their part", func() bool { return f.web.FreeBodyMemory() == 4*first })
 	if got := f.post(f.browser(), "/sign-in", url.Values{"key": {"x"}}); got.status != http.StatusServiceUnavailable {
 		t.Errorf("another visitor: %d %s", got.status, got.body)
 	}

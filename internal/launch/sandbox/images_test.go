@@ -34,7 +34,7 @@ func TestTheExampleImagesServeMCPInASandbox(t *testing.T) {
 				t.Errorf("echo said %q, %v; stderr %q", got, err, sandbox.StderrTail())
 			}
 			sandbox.Stdin.Close() // an honest server ends when nobody talks to it any more
-			t.Logf("it %s", ended(t, sandbox, 10*time.Second))
+			t.Logf("it %s", ended(t, sandbox))
 		})
 	}
 }

@@ -157,7 +157,7 @@ func TestDestroyedKeyIsErasedEverywhere(t *testing.T) {
 		if t.Logf("another process dropped the key after %s", time.Since(begun)); tenant != "red" {
 			t.Errorf("another process dropped the key of %q", tenant)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("another process is not told")
 	}
 	fresh := open(t, s, k)
@@ -234,7 +234,7 @@ func TestWatchersAreNotifiedOfEachErasure(t *testing.T) {
 		if tenant != "nobody" {
 			t.Errorf("told of %q", tenant)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("not told again")
 	}
 }
