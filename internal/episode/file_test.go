@@ -72,7 +72,8 @@ func TestFaultsOfAnEnvironmentsFileAreNamedWithTheirPlace(t *testing.T) {
 		"a file as a directory":                 {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    isolation: process\n    state: {dir: t}\n", "{}", "is no directory"},
 		"a prompt without its member":           {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    prompt: 'Do {{.question}}'\n", "{\"question\":\"q\"}\n{\"qestion\":\"q\"}\n", `env.yaml:5:13: environments.a.prompt: uses a member that the task "train-1" does not have`},
 		"a prompt that cannot be made":          {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n    prompt: '{{.question.text}}'\n", `{"question":"q"}`, `env.yaml:5:13: environments.a.prompt: The prompt of the task "train-0" cannot be made`},
-		"a member of a wrong type":              {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", `{"id":1}`, "t:1: is not a task: the member id has a value of a wrong type: number"},
+		"a member of a wrong type":              {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", `{"split":1}`, "t:1: is not a task: the member split has a value of a wrong type: number"},
+		"an id of a wrong type":                 {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", `{"id":[1]}`, "t:1: has an id that is neither a text nor a number"},
 		"a duplicate id":                        {"environments:\n  a:\n    tools: [x/*]\n    tasks_file: t\n", "{\"id\":\"x\"}\n{\"id\":\"x\"}\n", "t:2: has the id"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,6 +166,16 @@ func FuzzTasks(f *testing.F) {
 		}
 		_, _ = compile(source) // must not panic
 	})
+}
+
+func TestTheIDOfATaskMayBeANumber(t *testing.T) {
+	tasks, err := parseTasks("t", []byte(`{"id":12345678901234567890}`+"\n"+`{"id":"7"}`+"\n"+`{"id":null}`))
+	if err != nil || tasks.byID["12345678901234567890"] == nil || tasks.byID["7"] == nil || tasks.byID["train-2"] == nil {
+		t.Errorf("%+v, %v", tasks, err)
+	}
+	if _, err := parseTasks("t", []byte(`{"id":7}`+"\n"+`{"id":"7"}`)); err == nil || !strings.Contains(err.Error(), `has the id "7" of an earlier task`) {
+		t.Error(err)
+	}
 }
 
 func TestByteOrderMarkBeforeTasksIsSkipped(t *testing.T) {

@@ -107,7 +107,6 @@ func parseTasks(path string, text []byte) (*tasks, error) {
 // add parses and adds the task of a line.
 func (t *tasks) add(line []byte) error {
 	var one struct {
-		ID       string              `json:"id"`
 		Split    string              `json:"split"`
 		Expected []string            `json:"expected"`
 		Labels   []eval.LabelledCall `json:"labels"`
@@ -122,6 +121,10 @@ func (t *tasks) add(line []byte) error {
 	if err := json.Unmarshal(line, &one); err != nil {
 		return fmt.Errorf("is not a task: %w", eval.PlainFault(err))
 	}
+	id, err := taskID(members["id"])
+	if err != nil {
+		return err
+	}
 	if err := checkLabels(one.Expected, one.Labels); err != nil {
 		return err
 	}
@@ -133,9 +136,9 @@ func (t *tasks) add(line []byte) error {
 		return fmt.Errorf("has a split with a space or slash in its name")
 	}
 	list := t.of[one.Split]
-	one.ID = cmp.Or(one.ID, fmt.Sprintf("%s-%d", one.Split, len(list)))
-	if t.byID[one.ID] != nil {
-		return fmt.Errorf("has the id %q of an earlier task", one.ID)
+	id = cmp.Or(id, fmt.Sprintf("%s-%d", one.Split, len(list)))
+	if t.byID[id] != nil {
+		return fmt.Errorf("has the id %q of an earlier task", id)
 	}
 	if len(one.Expected) == 0 {
 		for i := range one.Labels {
@@ -144,12 +147,25 @@ func (t *tasks) add(line []byte) error {
 			}
 		}
 	}
-	made := &Task{ID: one.ID, Split: one.Split, Index: len(list), Expected: one.Expected, Labels: one.Labels, MaxRisk: one.MaxRisk, Members: plain(members).(map[string]any)}
+	made := &Task{ID: id, Split: one.Split, Index: len(list), Expected: one.Expected, Labels: one.Labels, MaxRisk: one.MaxRisk, Members: plain(members).(map[string]any)}
 	if len(list) == 0 {
 		t.splits = append(t.splits, Split{Name: one.Split, Type: splitType(one.Split)})
 	}
-	t.of[one.Split], t.byID[one.ID] = append(list, made), made
+	t.of[one.Split], t.byID[id] = append(list, made), made
 	return nil
+}
+
+// taskID returns the id of a task, which is a text or, as in many published data sets, a number.
+func taskID(member any) (string, error) {
+	switch id := member.(type) {
+	case nil:
+		return "", nil
+	case string:
+		return id, nil
+	case json.Number:
+		return id.String(), nil
+	}
+	return "", fmt.Errorf("has an id that is neither a text nor a number")
 }
 
 // checkLabels returns an error for a solution that no answer can match: a tool without a name, or a
