@@ -138,7 +138,7 @@ func (t *trial) pauseAfter(ctx context.Context, kind schema.RetryKind, res *sche
 	if err != nil {
 		wait = max(wait, schema.AsError(err).RetryAfter)
 	} else {
-		wait = max(wait, httpAnswerOf(res).retryAfter(time.Now()))
+		wait = max(wait, backoff.RetryAfter(httpAnswerOf(res).After, time.Now(), longestRetryAfter))
 	}
 	now := time.Now()
 	t.clock(now)

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -302,7 +303,7 @@ func FuzzHTTPAnswerGivesKindAndBoundedWait(f *testing.F) {
 	f.Add(`{"_meta":{"callyard/http":7}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		a := httpAnswerOf(&schema.Result{Body: []byte(body)})
-		if wait := a.retryAfter(time.Now()); wait < 0 || wait > longestRetryAfter {
+		if wait := backoff.RetryAfter(a.After, time.Now(), longestRetryAfter); wait < 0 || wait > longestRetryAfter {
 			t.Errorf("%q: %v", body, wait)
 		}
 		if kind := kindOfStatus(a.Status); !slices.Contains(schema.RetryKinds(), kind) {

@@ -3,7 +3,6 @@ package dispatch
 import (
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/rawjson"
@@ -71,16 +70,4 @@ func httpAnswerOf(res *schema.Result) (a httpAnswer) {
 		_ = json.Unmarshal(raw, &a) // other servers may use the member differently
 	}
 	return a
-}
-
-// retryAfter parses a Retry-After header (RFC 9110, section 10.2.3): seconds or a date. It returns
-// zero if there is none.
-func (a httpAnswer) retryAfter(now time.Time) time.Duration {
-	if n, err := strconv.ParseUint(a.After, 10, 31); err == nil {
-		return min(time.Duration(n)*time.Second, longestRetryAfter)
-	}
-	if at, err := http.ParseTime(a.After); err == nil {
-		return min(max(at.Sub(now), 0), longestRetryAfter)
-	}
-	return 0
 }

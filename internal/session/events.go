@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/internal/kit/lines"
 	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/internal/kit/urls"
@@ -215,9 +216,7 @@ func refused(cfg *Config, resp *http.Response) Outcome {
 		e.Detail = fmt.Sprintf("The server %q refused the call with HTTP %s; check the credentials in its \"headers\". The call did not start.", cfg.Spec.ID, status)
 	case http.StatusTooManyRequests:
 		e.RateLimited = true
-		if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 && s < 3600 {
-			e.RetryAfter = time.Duration(s) * time.Second
-		}
+		e.RetryAfter = backoff.RetryAfter(resp.Header.Get("Retry-After"), time.Now(), time.Hour)
 	}
 	return Outcome{Err: e}
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/backoff"
 )
 
 // maxAnswer limits how much of a response body is read and dropped so that the connection can be
@@ -64,7 +66,7 @@ func (p *poster) post(ctx context.Context, r request) answer {
 	defer resp.Body.Close()
 	// Only the status counts. A body that is too long or does not end costs only the connection.
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer))
-	return answer{status: resp.StatusCode, retryAfter: retryAfter(resp.Header.Get("Retry-After"), p.now())}
+	return answer{status: resp.StatusCode, retryAfter: backoff.RetryAfter(resp.Header.Get("Retry-After"), p.now(), maxRetryAfter)}
 }
 
 // fault returns the reason why there was no response. The errors of net/http contain the URL and

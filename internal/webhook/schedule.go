@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -32,26 +31,6 @@ func wait(schedule []time.Duration, attempts int, retryAfter time.Duration, chan
 	d := schedule[attempts-1]
 	d += time.Duration(float64(d) * jitter * chance)
 	return max(d, min(retryAfter, maxRetryAfter)), true
-}
-
-// retryAfter parses a Retry-After header, in seconds or as a date. It returns 0 for any other text.
-func retryAfter(value string, now time.Time) time.Duration {
-	value = strings.TrimSpace(value)
-	if value == "" {
-		return 0
-	}
-	if strings.Trim(value, "0123456789") == "" {
-		n, err := strconv.ParseInt(value, 10, 32)
-		if err != nil { // the number is too large
-			return maxRetryAfter
-		}
-		return min(time.Duration(n)*time.Second, maxRetryAfter)
-	}
-	at, err := http.ParseTime(value)
-	if err != nil {
-		return 0
-	}
-	return min(max(at.Sub(now), 0), maxRetryAfter)
 }
 
 // Outcome is the outcome of an attempt, or of a delivery that was not accepted.

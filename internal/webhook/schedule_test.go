@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"net/http"
 	"testing"
 	"time"
 )
@@ -50,32 +49,6 @@ func TestResponseStatusDecidesTheOutcome(t *testing.T) {
 	if v := judge(answer{status: 200, reason: "It broke."}, defaultSchedule(), 1, 0); v.outcome != Retried {
 		t.Errorf("%+v", v)
 	}
-}
-
-func TestRetryAfterIsReadInBothForms(t *testing.T) {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	for value, want := range map[string]time.Duration{
-		"": 0, "0": 0, "7": 7 * time.Second, " 7 ": 7 * time.Second, "-7": 0, "7.5": 0, "soon": 0, "99999999999999999999": 24 * time.Hour, "86401": 24 * time.Hour,
-		now.Add(time.Minute).Format(http.TimeFormat):            time.Minute,
-		now.Add(-time.Minute).Format(http.TimeFormat):           0,
-		now.Add(24 * 365 * time.Hour).Format(http.TimeFormat):   24 * time.Hour,
-		now.Add(90 * time.Second).Format(time.RFC850):           90 * time.Second,
-		"Sun, 01 Mar 2026 12:00:05 GMT, Sun, 01 Mar 2026 12:00": 0,
-	} {
-		if got := retryAfter(value, now); got != want {
-			t.Errorf("%q: %v, want %v", value, got, want)
-		}
-	}
-}
-
-func FuzzRetryAfterStaysWithinADay(f *testing.F) {
-	f.Add("7")
-	f.Add("Sun, 01 Mar 2026 12:00:05 GMT")
-	f.Fuzz(func(t *testing.T, value string) {
-		if d := retryAfter(value, time.Unix(1_700_000_000, 0)); d < 0 || d > maxRetryAfter {
-			t.Errorf("%q: %v", value, d)
-		}
-	})
 }
 
 func FuzzStateRoundTrip(f *testing.F) {

@@ -11,7 +11,6 @@ import (
 	"math"
 	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -273,21 +272,8 @@ func readFault(response *http.Response) error {
 	if to := response.Header.Get("Location"); to != "" && e.Status < http.StatusBadRequest {
 		e.Message = "it redirects to " + truncate.Text(to, 500) + "; set the address with --base-url"
 	}
-	e.RetryAfter = retryAfter(response.Header.Get("Retry-After"))
+	e.RetryAfter = backoff.RetryAfter(response.Header.Get("Retry-After"), time.Now(), math.MaxInt64)
 	return e
-}
-
-// retryAfter parses a Retry-After header: seconds, also a fraction, or a date. It returns 0 if there is
-// none.
-func retryAfter(text string) time.Duration {
-	seconds, err := strconv.ParseFloat(text, 64)
-	if at, wrong := http.ParseTime(text); wrong == nil {
-		seconds, err = time.Until(at).Seconds(), nil
-	}
-	if err != nil || !(seconds > 0) { // also not a number
-		return 0
-	}
-	return time.Duration(min(seconds, math.MaxInt32) * float64(time.Second))
 }
 
 // faultOf returns the error in a JSON object, or nil if it has none.

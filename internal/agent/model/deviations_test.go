@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 )
 
 // chunks returns a stream of chat completions with the deltas.
@@ -53,17 +52,6 @@ func TestAStreamIsReadWhateverItsContentType(t *testing.T) {
 		client, _ := serve(t, "compatible:m", nil, answers(kind, read(t, file)))
 		if a, err := client.Ask(context.Background(), &Request{}, func(string) {}, nil); err != nil || a.Text == "" && len(a.Calls) == 0 {
 			t.Errorf("%s: %+v, %v", kind, a, err)
-		}
-	}
-}
-
-func TestRetryAfterIsANumberOrADate(t *testing.T) {
-	in := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
-	for text, want := range map[string]time.Duration{
-		"": 0, "soon": 0, "-1": 0, "NaN": 0, "2": 2 * time.Second, "0.5": 500 * time.Millisecond, "1e300": time.Hour, in(2 * time.Hour): time.Hour, in(-time.Hour): 0,
-	} {
-		if got := retryAfter(text); min(got, time.Hour) != want {
-			t.Errorf("%q: %s, not %s", text, got, want)
 		}
 	}
 }

@@ -1,4 +1,5 @@
-// Package backoff computes the delay before the next attempt at an operation that failed.
+// Package backoff computes the delay before the next attempt at an operation that failed, and reads the
+// delay that a server asks for.
 //
 // The delay doubles with each failure up to a maximum. A random part is subtracted, so that callers
 // that failed together do not retry together. A [Policy] holds no state and starts no timer: the
