@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -225,36 +224,38 @@ func TestCanceledBatchStartsNoMoreCalls(t *testing.T) {
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{"books": scripted(mcptest.Echo)})})
 	d.waitServers(t, 1, "books")
 	effects := filepath.Join(t.TempDir(), "effects")
-	slow := fmt.Sprintf(`{"custom_id":"slow","server":"books","tool":"effect","arguments":{"path":%q,"id":"slow","ms":600000},"timeout_ms":4000}`+"\n", effects)
-	s := d.startBatch(t, slow+effectLines("books", effects, 0, 5000, 50))
+	// One call ends when the gate opens. The others need 40 s with the slots of a worker, so they
+	// cannot all have run before the cancel.
+	gate := filepath.Join(t.TempDir(), "gate")
+	const total = 5000
+	s := d.startBatch(t, heldLine("books", effects, gate, 0)+effectLines("books", effects, 1, total-1, 1000))
 	d.eventually(t, soon, "some calls having run", func() error {
-		if once, _ := countEffects(t, effects); once < 20 {
-			return fmt.Errorf("%d ran", once)
-		}
 		// Many lines are sent concurrently, so the first need not be the first to run.
-		if readEffects(t, effects)["slow"] == 0 {
-			return errors.New("the slow one has not begun")
+		if ran := readEffects(t, effects); len(ran) < 20 || ran["e0"] == 0 {
+			return fmt.Errorf("%d ran, the held one %d times", len(ran), ran["e0"])
 		}
 		return nil
 	})
 	if a := d.ask(t, "POST", "/batches/"+s.ID+"/cancel", ""); a.status != http.StatusOK {
 		t.Fatalf("cancel: %d %s", a.status, a.body)
 	}
-	<-time.After(time.Second) // as promised; later starts are violations
-	begun, _ := countEffects(t, effects)
-	end := d.waitBatch(t, s.ID, 20*time.Second) // the slow call ends by its deadline
-	late := end.Counts["failed"] + end.Counts["unknown"]
-	if end.State != "canceled" || end.Counts["canceled"] == 0 || late != 1 || end.Counts["canceled"]+end.Counts["succeeded"]+late != 5001 {
-		t.Errorf("it ends as %+v", end)
+	begun := 0
+	d.eventually(t, soon, "only the held call running", func() error {
+		d.read(t, "/batches/"+s.ID, &s)
+		if begun, _ = countEffects(t, effects); s.Counts["succeeded"] != begun-1 {
+			return fmt.Errorf("%d have begun, and the batch says %+v", begun, s)
+		}
+		return nil
+	})
+	write(t, gate, "")
+	end := d.waitBatch(t, s.ID, soon)
+	if end.State != "canceled" || end.Counts["succeeded"] != begun || end.Counts["canceled"] != total-begun || begun == total {
+		t.Errorf("it ends as %+v; %d calls had begun", end, begun)
 	}
-	once, twice := countEffects(t, effects)
-	if once != begun {
-		t.Errorf("a second after the cancel %d calls had begun, and %d at the end", begun, once)
+	if once, twice := countEffects(t, effects); once != begun || twice != 0 {
+		t.Errorf("after the cancel %d calls had begun, and %d at the end, %d of them twice", begun, once, twice)
 	}
-	if once != end.Counts["succeeded"]+late || twice != 0 {
-		t.Errorf("%d ran, %d twice; the batch says %v", once, twice, end.Counts)
-	}
-	if all := d.results(t, s.ID, ""); len(all) != 5001 {
+	if all := d.results(t, s.ID, ""); len(all) != total {
 		t.Errorf("there are %d results", len(all))
 	}
 }
@@ -491,16 +492,18 @@ func TestAsynchronousCallCompletesAfterItsResponse(t *testing.T) {
 	if s := d.callState(t, id); s.State != "succeeded" || len(s.Result) == 0 {
 		t.Errorf("the call is %+v", s)
 	}
-	a = d.ask(t, "POST", "/calls", fmt.Sprintf(`{"server":"pay","tool":"effect","arguments":{"path":%q,"id":"b","ms":1500}}`, effects), "Prefer: wait=1")
+	gate := filepath.Join(t.TempDir(), "gate")
+	a = d.ask(t, "POST", "/calls", fmt.Sprintf(`{"server":"pay","tool":"effect","arguments":{"path":%q,"id":"b","after":%q}}`, effects, gate), "Prefer: wait=1")
 	if a.status != http.StatusAccepted {
-		t.Errorf("a call of 1.5 s with wait=1: %d %s", a.status, a.body)
+		t.Errorf("a call that takes longer than wait=1: %d %s", a.status, a.body)
 	}
+	write(t, gate, "")
 	if s := d.callState(t, strings.TrimPrefix(a.header.Get("Location"), "/calls/")); s.State != "succeeded" {
 		t.Errorf("afterwards it is %+v", s)
 	}
-	a = d.ask(t, "POST", "/calls", fmt.Sprintf(`{"server":"pay","tool":"effect","arguments":{"path":%q,"id":"c"}}`, effects), "Prefer: wait=10")
+	a = d.ask(t, "POST", "/calls", fmt.Sprintf(`{"server":"pay","tool":"effect","arguments":{"path":%q,"id":"c"}}`, effects), "Prefer: wait=60")
 	if a.status != http.StatusOK {
-		t.Errorf("a quick call with wait=10: %d %s", a.status, a.body)
+		t.Errorf("a quick call with wait=60: %d %s", a.status, a.body)
 	}
 	d.ask(t, "POST", "/servers/pay/tools/nope", `{}`, "Prefer: respond-async").problem(t, http.StatusNotFound, "not-found")
 }
