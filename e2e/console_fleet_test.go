@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/callyard/callyard/internal/mcptest"
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
@@ -36,7 +37,7 @@ func openWatchedFleet(t *testing.T) *watchedFleet {
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	write(t, policy, fleetPolicy)
 	signs, trusts := callerKeys(t)
-	servers := serversFile(t, map[string]entry{"demo": {Command: filepath.Join(bin(t), "callyard"), Args: []string{"demo-server"}, Sessions: 4, InFlight: 16}})
+	servers := serversFile(t, map[string]entry{"demo": {Command: filepath.Join(bin(t), "callyard"), Args: []string{"demo-server"}, Sessions: 4, InFlight: 16}, "held": scripted(mcptest.Echo)})
 	f := &watchedFleet{fleet: fleet{nats: startNATS(t, t.TempDir())}}
 	for range 2 {
 		f.probes = append(f.probes, porttest.Address(t))
@@ -46,7 +47,7 @@ func openWatchedFleet(t *testing.T) *watchedFleet {
 	}
 	f.approver = startApprover(t, setup{nats: f.nats.url, config: "approver:\n  drain_delay: 1ms\n  console:\n    front_door: " + f.doors[0].url + "\n"})
 	for _, d := range f.doors {
-		d.waitServers(t, 2, "demo")
+		d.waitServers(t, 2, "demo", "held")
 	}
 	return f
 }
@@ -337,11 +338,13 @@ func TestFiguresOfSeveralProcessesAgree(t *testing.T) {
 	f.agree(t, want)
 	f.pagesAgree(t, want)
 
-	// Calls in flight at both front doors, more at the one that the console does not ask.
+	// Calls in flight at both front doors, more at the one that the console does not ask. They end
+	// when they were seen.
+	effects, gate := filepath.Join(t.TempDir(), "effects"), filepath.Join(t.TempDir(), "gate")
 	slow := make(chan error, 5)
 	for i := range cap(slow) {
 		go func() {
-			a, err := f.doors[min(i, 1)].tryCall("demo", "sleep", `{"seconds":4}`)
+			a, err := f.doors[min(i, 1)].tryCall("held", "effect", fmt.Sprintf(`{"path":%q,"id":"%d","after":%q}`, effects, i, gate))
 			if err == nil && a.status != http.StatusOK {
 				err = fmt.Errorf("%d %s", a.status, a.body)
 			}
@@ -354,6 +357,7 @@ func TestFiguresOfSeveralProcessesAgree(t *testing.T) {
 		}
 		return nil
 	})
+	write(t, gate, "")
 	for range cap(slow) {
 		if err := <-slow; err != nil {
 			t.Error(err)
