@@ -125,7 +125,7 @@ func TestKilledWorkerEndsItsProcessesAndOtherWorkerContinues(t *testing.T) {
 	plain.more(t, 100)
 	safe.more(t, 100)
 	victim.kill9(t)
-	gone(t, backWithin, "the children and grandchildren of the worker", family)
+	gone(t, soon, "the children and grandchildren of the worker", family)
 	plain.more(t, 100)
 	safe.more(t, 100)
 	plain.end()

