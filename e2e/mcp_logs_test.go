@@ -3,24 +3,20 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"net"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
 // The log level of a client without a session is in the _meta of each request.
 const metaLogLevel = "io.modelcontextprotocol/logLevel"
 
 func TestClientWithoutSessionGetsRequestedLogMessages(t *testing.T) {
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	_ = listener.Close()
+	address := porttest.Address(t)
 	everything := filepath.Join(programs.test, "everything-server")
 	start(t, program{name: "stateless", path: everything, args: []string{"-http", address, "-stateless=true"}})
 	_, older := startListening(t)
