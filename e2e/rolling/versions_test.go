@@ -37,7 +37,8 @@ func TestIncompatibleReleasesIgnoreEachOther(t *testing.T) {
 			ports := porttest.Ports(t, 3)
 			worker := h.role(t, program{name: "worker", from: c.worker, port: ports[0]})
 			worker.up(t)
-			door := h.role(t, program{name: "frontdoor", from: c.door, port: ports[1], env: []string{"CALLYARD_FRONT_DOOR_WORKER_WAIT=100ms"}})
+			// A worker that stands still for some seconds counts as gone; calls wait for its return.
+			door := h.role(t, program{name: "frontdoor", from: c.door, port: ports[1], env: []string{"CALLYARD_FRONT_DOOR_WORKER_WAIT=10s"}})
 			door.up(t)
 			door.Eventually(t, proc.StartWithin, "saying why it does not use the worker", func() error {
 				a, err := send(door.http, http.MethodGet, door.url+"/servers/"+plainServer, "")
