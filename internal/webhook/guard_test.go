@@ -291,6 +291,7 @@ func TestAllowedHostsAreReachedAtPrivateAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newGuardedPoster(t, Rules{AllowedHosts: []string{"inner.example:" + port}}, names(t, stubNames))
+	p.timeout = time.Minute
 	if a := p.post(t.Context(), request{id: "m", url: "http://inner.example:" + port, body: []byte("{}")}); a.status != 204 || len(requests) != 1 {
 		t.Errorf("%+v", a)
 	}

@@ -264,7 +264,7 @@ func status(codes ...int) func(int, http.ResponseWriter, *http.Request) {
 // within waits for a signal of the thing under test.
 func within[T any](t *testing.T, what string, c <-chan T) T {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	select {
 	case v := <-c:

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/outbox"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -116,24 +118,27 @@ func TestStoreContract(t *testing.T) {
 // counted before its attempt is taken off the list.
 func waitUntilEmpty(t *testing.T, s *Sender) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); s.Load() != (Load{}); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("still %+v", s.Load())
-		}
-	}
+	polltest.Until(t, "nothing is left", func() bool { return s.Load() == (Load{}) })
 }
 
 func TestDeliverySurvivesRestartBetweenRetries(t *testing.T) {
 	nats := bustest.Start(t)
-	srv, requests := serve(t, func(n int, w http.ResponseWriter, _ *http.Request) {
-		if n <= 20 {
-			w.WriteHeader(http.StatusServiceUnavailable)
+	var works atomic.Bool
+	var mu sync.Mutex
+	tried, delivered := map[string]bool{}, map[string]int{}
+	srv, _ := serve(t, func(_ int, w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get(headerID)
+		mu.Lock()
+		defer mu.Unlock()
+		tried[id] = true
+		if works.Load() {
+			delivered[id]++
+			return
 		}
+		w.WriteHeader(http.StatusServiceUnavailable)
 	})
 	o := local(deliveries(t, nats.Connect(t, "one")))
-	o.Schedule = []time.Duration{2 * time.Second, 2 * time.Second}
-	c := newCounter()
-	o.Count = c.count
+	o.Schedule = slices.Repeat([]time.Duration{time.Second}, 1000)
 	first, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -141,9 +146,7 @@ func TestDeliverySurvivesRestartBetweenRetries(t *testing.T) {
 	for i := range 20 {
 		send(t, first, fmt.Sprint("m", i), srv.URL)
 	}
-	for range 20 {
-		c.wait(t, Retried)
-	}
+	polltest.Until(t, "each is tried", func() bool { mu.Lock(); defer mu.Unlock(); return len(tried) == 20 })
 	shut(t, first)
 
 	again := newCounter()
@@ -152,12 +155,20 @@ func TestDeliverySurvivesRestartBetweenRetries(t *testing.T) {
 	if l := second.Load(); l.Waiting != 20 {
 		t.Fatalf("after the restart %+v", l)
 	}
+	works.Store(true)
 	for range 20 {
 		again.wait(t, Delivered)
 	}
 	waitUntilEmpty(t, second)
-	if len(requests) != 40 {
-		t.Errorf("%d requests", len(requests))
+	mu.Lock()
+	defer mu.Unlock()
+	for id, n := range delivered {
+		if n != 1 {
+			t.Errorf("%s was delivered %d times", id, n)
+		}
+	}
+	if len(delivered) != 20 {
+		t.Errorf("%d were delivered", len(delivered))
 	}
 }
 
@@ -165,33 +176,37 @@ func TestDeliverySurvivesRestartBetweenRetries(t *testing.T) {
 // what its death looks like to the other.
 func TestADeadProcessLosesNoDeliveryOnJetStream(t *testing.T) {
 	nats := bustest.Start(t)
-	hanging := make(chan struct{})
-	srv, _ := serve(t, func(n int, _ http.ResponseWriter, r *http.Request) {
+	hanging, release := make(chan struct{}), make(chan struct{})
+	srv, _ := serve(t, func(n int, _ http.ResponseWriter, _ *http.Request) {
 		if n == 1 {
 			close(hanging)
-			<-r.Context().Done()
+			<-release
 		}
 	})
+	end := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(end)
 	o := local(nil)
-	o.Timeout, o.Lease = time.Second, 2*time.Second
+	o.Timeout = time.Minute // so that its attempt does not end before its connection
 	dying := nats.Connect(t, "dying")
 	o.Store = deliveries(t, dying)
 	first, err := Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := newCounter()
-	o.Store, o.Count = deliveries(t, nats.Connect(t, "living")), c.count
-	second := start(t, o)
 	send(t, first, "m1", srv.URL)
 	within(t, "the first attempt", hanging)
 	dying.Close()
-	began := time.Now()
+	c := newCounter()
+	o.Store, o.Count = deliveries(t, nats.Connect(t, "living")), c.count
+	o.Timeout, o.Lease = time.Second, 2*time.Second
+	began := time.Now() // before the other process sees the delivery
+	second := start(t, o)
 	c.wait(t, Delivered)
-	if d := time.Since(began); d < time.Second {
+	if d := time.Since(began); d < o.Lease {
 		t.Errorf("taken over after %v", d)
 	}
 	waitUntilEmpty(t, second)
+	end()
 	shut(t, first)
 }
 
