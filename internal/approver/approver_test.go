@@ -17,6 +17,7 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver"
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -84,7 +85,7 @@ func get(t *testing.T, c *http.Client, url string) (int, string) {
 }
 
 func TestAnApproverServesFromItsStartToItsStop(t *testing.T) {
-	a, err := start(t, func(o *approver.Options) { o.Config.DrainDelay = 500 * time.Millisecond })
+	a, err := start(t, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,22 +106,31 @@ func TestAnApproverServesFromItsStartToItsStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stream.Body.Close()
-	stopped := make(chan struct{})
-	go func() { defer close(stopped); stop(t, a) }()
-	for a.Ready() == nil {
-		select {
-		case <-stopped:
-			t.Fatal("it stopped without saying so")
-		default:
-		}
-	}
-	if status, _ := get(t, c, "http://"+a.Addr()+"/readyz"); status != http.StatusServiceUnavailable {
-		t.Errorf("ready while it drains: %d", status)
-	}
-	<-stopped
+	stop(t, a)
 	if _, err := io.ReadAll(stream.Body); err != nil {
 		t.Errorf("the stream did not end as it should: %v", err)
 	}
+}
+
+func TestAnApproverThatDrainsIsNotReady(t *testing.T) {
+	a, err := start(t, func(o *approver.Options) { o.Config.DrainDelay = time.Hour })
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &http.Client{Transport: &http.Transport{}}
+	defer c.CloseIdleConnections()
+	ctx, cancel := context.WithCancel(t.Context())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		_ = a.Stop(ctx) // the test ends the delay, and the grace period with it
+	}()
+	polltest.Until(t, "it drains", func() bool { return a.Ready() != nil })
+	if status, _ := get(t, c, "http://"+a.Addr()+"/readyz"); status != http.StatusServiceUnavailable {
+		t.Errorf("ready while it drains: %d", status)
+	}
+	cancel()
+	<-stopped
 }
 
 func TestReachableApproverRequiresKeysOrSignIn(t *testing.T) {
