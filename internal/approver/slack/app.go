@@ -25,15 +25,21 @@ import (
 // Channel is the channel recorded in decisions taken in Slack.
 const Channel = "slack"
 
-const (
+// Timeouts of requests. Tests raise them.
+var (
 	// postFor is the timeout for a new message. A message may exist even if it timed out.
 	// updateFor is the timeout for all other requests, which can be repeated.
 	postFor   = 8 * time.Second
 	updateFor = 4 * time.Second
 	// holdFor is the time for which one approver may post a message. It exceeds postFor.
-	holdFor = postFor + 2*time.Second
+	holdFor = 10 * time.Second
 	// storeFor is the timeout for storing the record of a posted message.
 	storeFor = 5 * time.Second
+	// takeFor limits the work before the response to a request of Slack, which waits 3 s.
+	takeFor = 2 * time.Second
+)
+
+const (
 	// brokenFor is the time between attempts when only an operator can fix the cause.
 	brokenFor = 30 * time.Second
 	// maxWork limits the number of clicks that are processed concurrently.

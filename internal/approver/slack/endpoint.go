@@ -26,8 +26,6 @@ const (
 const (
 	// maxBody exceeds the size of Slack's requests. An interaction includes the whole message.
 	maxBody = 1 << 20
-	// takeFor limits the work before the response, for which Slack waits 3 s.
-	takeFor = 2 * time.Second
 	// readFor is the timeout for reading a request.
 	readFor = 5 * time.Second
 )

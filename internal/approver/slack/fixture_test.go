@@ -28,7 +28,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slack.RaiseTimeouts()
+	goleak.VerifyTestMain(m)
+}
 
 const channel, board = "C0APPROVALS", "C0BOARD"
 
