@@ -32,7 +32,8 @@ func (s *server) followVersion(ctx context.Context, known string) {
 			return
 		case <-tick.C:
 		}
-		if now := versionIn(s.opts.Folder); now != known {
+		// A file that is being written is empty for a moment.
+		if now := versionIn(s.opts.Folder); now != "" && now != known {
 			known = now
 			s.out.line(`{"jsonrpc":"2.0","method":"` + mcpwire.NotifyToolsChanged + `"}`)
 		}
