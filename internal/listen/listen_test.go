@@ -64,7 +64,7 @@ func write(t *testing.T, path string, text []byte, at time.Time) {
 // serve serves until the test ends.
 func serve(t *testing.T, l net.Listener) {
 	t.Helper()
-	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Proto)) }), ReadHeaderTimeout: time.Second}
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Proto)) }), ReadHeaderTimeout: time.Minute}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
