@@ -64,7 +64,7 @@ func (e *edited) write(name, text string) {
 // run applies edits until done reports that they are visible, and returns the parts.
 func (e *edited) run(done func(map[string]schema.InForce) bool) map[string]schema.InForce {
 	e.t.Helper()
-	ctx, cancel := context.WithTimeout(e.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(e.t.Context(), time.Minute)
 	defer cancel()
 	part := e.ReloadPart(telemetry.NewMetrics())
 	if err := part.Start(ctx); err != nil {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -81,7 +80,7 @@ func TestDeletedArgumentsAreReportedAsDeleted(t *testing.T) {
 		t.Errorf("while it waits: %.200s, %v", raw, err)
 	}
 	decode(t, f.api("ada", "POST", "/approvals/"+string(a.ID)+"/decisions", decision("deny", a.Binding.ArgumentsDigest, `,"reason":"no"`)), &struct{}{})
-	polltest.Within(t, 30*time.Second, "the arguments are deleted", func() bool {
+	polltest.Until(t, "the arguments are deleted", func() bool {
 		_, err := f.ledger.Asked(t.Context(), schema.DefaultTenant, a.ID)
 		return schema.KindOf(err) == schema.KindNotFound
 	})

@@ -217,7 +217,7 @@ func formToken(t *testing.T, page, path string) string {
 // seen waits until the local ledger has the approval in the state.
 func (f *fabric) seen(id schema.ApprovalID, state ledger.State) {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
 	defer cancel()
 	changed := make(chan struct{}, 1)
 	defer f.ledger.Watch(schema.AllTenants(), func(*ledger.Approval) {

@@ -15,10 +15,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// events opens the stream of changes and returns its lines. They end after 20 s at the latest.
+// events opens the stream of changes and returns its lines. They end after a minute at the latest.
 func (f *fabric) events(c *http.Client) *bufio.Scanner {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
 	f.t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url+"/events", http.NoBody)
 	if err != nil {

@@ -127,7 +127,7 @@ func cookieOf(t *testing.T, f *fabric, c *http.Client) string {
 // permitted waits until the desk has n permissions.
 func (f *fabric) permitted(n int) {
 	f.t.Helper()
-	polltest.Within(f.t, 30*time.Second, fmt.Sprintf("there are %d permissions", n), func() bool { return len(f.desk.Permissions.List(schema.DefaultTenant)) == n })
+	polltest.Until(f.t, fmt.Sprintf("there are %d permissions", n), func() bool { return len(f.desk.Permissions.List(schema.DefaultTenant)) == n })
 }
 
 func TestPermissionsAreGrantedOverTheAPI(t *testing.T) {

@@ -47,7 +47,7 @@ func (f *fabric) codeOf(c *http.Client) string {
 func (f *fabric) offer(c *http.Client) string {
 	f.t.Helper()
 	var page answer
-	polltest.Within(f.t, 30*time.Second, "the page asks for a confirmation", func() bool { // updates arrive asynchronously
+	polltest.Until(f.t, "the page asks for a confirmation", func() bool { // updates arrive asynchronously
 		page = f.do(c, "GET", "/slack", "")
 		return strings.Contains(page.body, `action="/slack/connect"`)
 	})

@@ -71,7 +71,7 @@ func TestKeyIsAcceptedEverywhereUntilRevoked(t *testing.T) {
 	}
 	_, err := a.Authenticate(t.Context(), secret)
 	kindOf(t, err, schema.KindUnauthenticated)
-	polltest.Within(t, 10*time.Second, "the other sees it", func() bool { _, err := b.Authenticate(t.Context(), secret); return err != nil })
+	polltest.Until(t, "the other sees it", func() bool { _, err := b.Authenticate(t.Context(), secret); return err != nil })
 	if known, _ := b.Valid("ci"); known || !b.Some() {
 		t.Error("a revoked key is known")
 	}
@@ -109,7 +109,7 @@ func TestRotationUnderLoadRefusesNoRequest(t *testing.T) {
 		secret.Store(&s)
 		secrets = append(secrets, s)
 		if other := doors[(i+1)%2]; i+1 < mostFormer { // whoever rotates next must have seen this
-			polltest.Within(t, 10*time.Second, "the rotation", func() bool { k, err := other.Get(everything, key.ID); return err == nil && k.Revision == key.Revision })
+			polltest.Until(t, "the rotation", func() bool { k, err := other.Get(everything, key.ID); return err == nil && k.Revision == key.Revision })
 		}
 	}
 	stop()
@@ -128,7 +128,7 @@ func TestRotationUnderLoadRefusesNoRequest(t *testing.T) {
 			t.Errorf("secret %d after its time of grace", i)
 		}
 	}
-	polltest.Within(t, 10*time.Second, "the last rotation", func() bool { k, _ := doors[0].Get(everything, key.ID); return k.Revision == key.Revision })
+	polltest.Until(t, "the last rotation", func() bool { k, _ := doors[0].Get(everything, key.ID); return k.Revision == key.Revision })
 	_, _, err := doors[0].Rotate(t.Context(), everything, key.ID, key.Revision, time.Hour, time.Time{})
 	kindOf(t, err, schema.KindConflict)
 	if err := doors[0].Revoke(t.Context(), everything, key.ID, key.Revision); err != nil {
@@ -145,9 +145,9 @@ func TestWithoutStoreKnownKeysWorkAndOthersAreUnavailable(t *testing.T) {
 	srv := bustest.Start(t)
 	a, b := open(t, srv), open(t, srv)
 	known, secret := a.must(t, "known", scope.ReadTools)
-	polltest.Within(t, 10*time.Second, "the other knows it", func() bool { _, err := b.Get(everything, known.ID); return err == nil })
+	polltest.Until(t, "the other knows it", func() bool { _, err := b.Get(everything, known.ID); return err == nil })
 	srv.Stop()
-	polltest.Within(t, 10*time.Second, "the connection is gone", func() bool { return b.o.Conn.Ready() != nil })
+	polltest.Until(t, "the connection is gone", func() bool { return b.o.Conn.Ready() != nil })
 	if _, err := b.Authenticate(t.Context(), secret); err != nil {
 		t.Errorf("a known key: %v", err)
 	}
@@ -260,7 +260,7 @@ func TestTheLastUseIsWrittenToTheMinute(t *testing.T) {
 	}
 	before := time.Now().Truncate(time.Minute)
 	a.flush(t.Context())
-	polltest.Within(t, 10*time.Second, "the other knows it", func() bool {
+	polltest.Until(t, "the other knows it", func() bool {
 		k, err := b.Get(everything, key.ID)
 		return err == nil && !k.LastUsed.Before(before) && k.LastUsed.Equal(k.LastUsed.Truncate(time.Minute))
 	})
