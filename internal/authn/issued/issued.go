@@ -37,11 +37,9 @@ type Options struct {
 }
 
 const (
-	// askEvery and askBurst limit the rate of queries for unknown keys, and askFor limits the time
-	// of one.
+	// askEvery and askBurst limit the rate of queries for unknown keys.
 	askEvery = 100 * time.Millisecond
 	askBurst = 20
-	askFor   = 2 * time.Second
 	// openFor limits the time for which a start waits for the tables, because NATS does not answer
 	// requests that its permissions deny.
 	openFor = 10 * time.Second
@@ -49,6 +47,9 @@ const (
 	openFirst = time.Second
 	openEvery = 10 * time.Second
 )
+
+// askFor limits the time of a query for an unknown key. Tests raise it.
+var askFor = 2 * time.Second
 
 // Keys are the keys created through the API. It is safe for concurrent use. A nil *Keys has none.
 type Keys struct {

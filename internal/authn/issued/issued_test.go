@@ -19,7 +19,10 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	askFor = time.Minute // a machine that runs many tests can stand still for seconds
+	goleak.VerifyTestMain(m)
+}
 
 // everything is whoever may do everything.
 var everything = &schema.Principal{Name: "root"}
