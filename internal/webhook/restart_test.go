@@ -242,6 +242,7 @@ func TestTwoProcessesOnJetStreamDeliverEachOnce(t *testing.T) {
 	for _, name := range []string{"one", "two"} {
 		o := local(deliveries(t, nats.Connect(t, name)))
 		o.Count, o.UnderWayEach = c.count, 8
+		o.Timeout, o.Lease = time.Minute, 5*time.Minute // an attempt that takes too long is repeated
 		start(t, o)
 	}
 	for range 200 {
