@@ -126,6 +126,7 @@ type FrontDoor struct {
 	server   *http.Server
 	listener net.Listener // nil with NoListener
 	draining atomic.Bool
+	after    func(time.Duration) <-chan time.Time // [time.After], but for tests
 	stopped  chan struct{}
 	wait     sync.WaitGroup
 }
@@ -154,7 +155,7 @@ func Start(ctx context.Context, o Options) (*FrontDoor, error) {
 	if o.Signer == nil {
 		o.Log.Warn("warrants.key_file is not set: calls that callers confirm here are not signed, and workers refuse to run them (callyard keys warrant creates a key)")
 	}
-	d := &FrontDoor{o: o, id: schema.NewID("frontdoor"), began: time.Now(), keys: keys, stopped: make(chan struct{})}
+	d := &FrontDoor{o: o, id: schema.NewID("frontdoor"), began: time.Now(), keys: keys, after: time.After, stopped: make(chan struct{})}
 	if err := d.openTokens(); err != nil {
 		return nil, err
 	}
@@ -289,7 +290,7 @@ func (d *FrontDoor) Ready() error {
 func (d *FrontDoor) Stop(ctx context.Context) error {
 	d.draining.Store(true)
 	select {
-	case <-time.After(d.o.Config.DrainDelay):
+	case <-d.after(d.o.Config.DrainDelay):
 	case <-ctx.Done():
 	}
 	err := d.server.Shutdown(ctx)

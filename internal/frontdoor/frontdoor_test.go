@@ -161,27 +161,33 @@ func TestShutdownIsAnnouncedAndFinishesRunningCalls(t *testing.T) {
 		}
 	})
 	<-h.got
+	over := make(chan time.Time)
+	asked := d.DrainUntil(over)
+	release := sync.OnceFunc(func() {
+		close(over)
+		close(h.free)
+	})
+	defer release()
 	calls.Go(func() { stop(t, d) })
-	red := false
-	for range 1000 {
+	polltest.Until(t, "readiness goes red before the end", func() bool {
 		resp, err := client.Get(base + "/readyz")
 		if err != nil {
-			break // the listener is closed
+			t.Fatal(err)
 		}
 		_, _ = io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
-		if resp.StatusCode == http.StatusServiceUnavailable {
-			red = true
-			if !resp.Close {
-				t.Error("a front door that drains must ask clients to close their connections")
-			}
-			break
+		if resp.StatusCode == http.StatusOK {
+			return false
 		}
+		if resp.StatusCode != http.StatusServiceUnavailable || !resp.Close {
+			t.Errorf("a front door that drains must ask clients to close their connections: %d, close %t", resp.StatusCode, resp.Close)
+		}
+		return true
+	})
+	if delay := <-asked; delay != 200*time.Millisecond {
+		t.Errorf("the delay is %s", delay)
 	}
-	if !red {
-		t.Error("readiness never went red before the end")
-	}
-	close(h.free)
+	release()
 	calls.Wait()
 }
 
