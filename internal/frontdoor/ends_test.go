@@ -83,8 +83,9 @@ func TestHeldCallRecordShowsExpiry(t *testing.T) {
 	srv := bustest.Start(t)
 	t.Cleanup(startCountingWorker(t, srv).let)
 	d := openDoor(t, srv, frontdoor.Options{Policy: policyOf(t, "rules:\n  - {name: ask, match: {tool: write}, level: 2, approval: {by: caller, expires: 1s}}\n")})
+	began := time.Now()
 	id, _ := d.hold()
-	if got := d.recorded("write"); got[id] != "held" {
+	if got := d.recorded("write"); got[id] != "held" && time.Since(began) < time.Second { // on a busy machine it may have expired
 		t.Errorf("at first: %v", got)
 	}
 	polltest.Within(t, 30*time.Second, "the end in the call records", func() bool { return d.recorded("write")[id] == "expired" })
