@@ -19,6 +19,7 @@ import (
 	"github.com/callyard/callyard/internal/confirm"
 	"github.com/callyard/callyard/internal/confirm/confirmtest"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/kit/logtest"
 	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -164,7 +165,10 @@ func startDoor(t testing.TB, srv *bustest.Server, o frontdoor.Options) *door {
 	if o.Config.MaxWait > 0 {
 		c.MaxWait = o.Config.MaxWait
 	}
-	o.Config, o.Conn, o.Metrics, o.Log, o.Version, o.Failed = c, srv.Connect(t, "front"), telemetry.NewMetrics(), slog.New(slog.DiscardHandler), "test", make(chan error, 1)
+	o.Config, o.Conn, o.Metrics, o.Version, o.Failed = c, srv.Connect(t, "front"), telemetry.NewMetrics(), "test", make(chan error, 1)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	d, err := frontdoor.Start(ctx, o)
@@ -239,11 +243,29 @@ func policyOf(t *testing.T, text string) *risk.Holder {
 }
 
 func TestRepeatedReadIsServedFromTheSharedCache(t *testing.T) {
+	// While Redis does not answer in time, which happens on a busy machine, results are not cached.
+	for {
+		log := new(logtest.Log)
+		faults := readRepeatedly(t, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})))
+		if len(faults) == 0 {
+			return
+		}
+		if log.Count("Redis") == 0 {
+			t.Fatal(strings.Join(faults, "\n"))
+		}
+		t.Logf("again, because of Redis: %s", log)
+	}
+}
+
+// readRepeatedly returns what is wrong with the answers to cached and other calls at two front doors.
+func readRepeatedly(t *testing.T, log *slog.Logger) (faults []string) {
+	t.Helper()
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	srv := bustest.Start(t)
 	h := startCountingWorker(t, srv)
 	defer h.let()
 	s := confirmtest.StartRedis(t, "", "")
-	o := frontdoor.Options{Policy: policyOf(t, cachePolicy), Redis: &confirm.RedisOptions{Addresses: []string{s.Address}}}
+	o := frontdoor.Options{Policy: policyOf(t, cachePolicy), Redis: &confirm.RedisOptions{Addresses: []string{s.Address}, Log: log}, Log: log}
 	a, b := openDoor(t, srv, o), openDoor(t, srv, o)
 	for _, c := range []struct {
 		d                  *door
@@ -267,25 +289,26 @@ func TestRepeatedReadIsServedFromTheSharedCache(t *testing.T) {
 		status, header, body := c.d.do("POST", "/servers/s/tools/"+c.tool, c.body, "Cache-Control", c.header)
 		got, hit := header.Get("Cache-Status"), strings.Contains(header.Get("Cache-Status"), "hit")
 		if status != 200 || body != fmt.Sprintf(`{"run":%d}`, c.run) || (hit && !strings.HasPrefix(got, c.status) || !hit && got != c.status) || hit != (header.Get("Age") != "") {
-			t.Errorf("%s %s %q: %d %s, Cache-Status %q, Age %q; want run %d and %q", c.tool, c.body, c.header, status, body, got, header.Get("Age"), c.run, c.status)
+			fault("%s %s %q: %d %s, Cache-Status %q, Age %q; want run %d and %q", c.tool, c.body, c.header, status, body, got, header.Get("Age"), c.run, c.status)
 		}
 	}
 	if status, header, _ := a.do("POST", "/servers/s/tools/read", `{}`, "Accept", "text/event-stream"); status != 200 || header.Get("Cache-Status") != "" {
-		t.Errorf("a call with progress: %d %v", status, header)
+		fault("a call with progress: %d %v", status, header)
 	}
 	for range 2 { // each is a separate question
 		if status, header, _ := a.do("POST", "/servers/s/tools/read", `{"held":1}`); status != 202 || header.Get("Cache-Status") != "" {
-			t.Errorf("a held call: %d %v", status, header)
+			fault("a held call: %d %v", status, header)
 		}
 	}
 	for range 2 { // stored calls run
 		if status, header, _ := a.do("POST", "/calls", `{"server":"s","tool":"read"}`, "Prefer", "wait=10"); status != 200 || header.Get("Cache-Status") != "" {
-			t.Errorf("a durable call: %d %v", status, header)
+			fault("a durable call: %d %v", status, header)
 		}
 	}
 	if n := h.runs.Load(); n != 11 {
-		t.Errorf("%d runs", n)
+		fault("%d runs", n)
 	}
+	return faults
 }
 
 func TestCallsAreNotCachedUnlessThePolicyAllowsIt(t *testing.T) {
