@@ -28,7 +28,7 @@ func TestCallOfABatchWaitsWhileApprovalsCannotBeStored(t *testing.T) {
 		c := f.showBatch(b.ID).Counts
 		return fmt.Sprintf("%d held, %d failed", c.Held, c.Failed)
 	}
-	polltest.Until(t, "a second attempt", func() bool { return len(attempts) >= 2 || now() != "0 held, 0 failed" })
+	polltest.Until(t, "a second attempt", func() bool { return attempts() >= 2 || now() != "0 held, 0 failed" })
 	if got := now(); got != "0 held, 0 failed" {
 		t.Fatalf("of the call are %s", got)
 	}
@@ -51,8 +51,8 @@ func TestKeyIsStoredBeforeItsCallIsHeld(t *testing.T) {
 	}
 	restore()
 	restore = f.refuseWrites(bus.StreamLedger)
-	if a := ask(`{}`); a.status != http.StatusServiceUnavailable || len(opened) != 1 {
-		t.Fatalf("%d %s; %d approvals were written", a.status, a.body, len(opened))
+	if a := ask(`{}`); a.status != http.StatusServiceUnavailable || opened() != 1 {
+		t.Fatalf("%d %s; %d approvals were written", a.status, a.body, opened())
 	}
 	restore()
 	if a := ask(`{"text":"another"}`); a.status != http.StatusUnprocessableEntity {
@@ -68,8 +68,8 @@ func TestKeyIsStoredBeforeItsCallIsHeld(t *testing.T) {
 		}
 		ids = append(ids, held.ID)
 	}
-	if ids[0] == "" || ids[1] != ids[0] || ids[2] != ids[0] || len(opened) != 2 {
-		t.Errorf("the calls are %q; %d approvals were written", ids, len(opened))
+	if ids[0] == "" || ids[1] != ids[0] || ids[2] != ids[0] || opened() != 2 {
+		t.Errorf("the calls are %q; %d approvals were written", ids, opened())
 	}
 }
 
@@ -128,8 +128,8 @@ func (f *fabric) refuseWrites(name string) (restore func()) {
 	return func() { update(config) }
 }
 
-// writes returns the messages that are sent to a subject from now on.
-func (f *fabric) writes(subject string) <-chan *nats.Msg {
+// writes returns a function that counts the messages that have been sent to a subject since now.
+func (f *fabric) writes(subject string) (count func() int) {
 	f.t.Helper()
 	nc, err := nats.Connect(f.NATS.URL)
 	if err != nil {
@@ -140,8 +140,14 @@ func (f *fabric) writes(subject string) <-chan *nats.Msg {
 	if _, err := nc.ChanSubscribe(subject, sent); err != nil {
 		f.t.Fatal(err)
 	}
-	if err := nc.Flush(); err != nil {
-		f.t.Fatal(err)
+	flush := func() {
+		if err := nc.Flush(); err != nil { // all that was sent before has arrived then
+			f.t.Fatal(err)
+		}
 	}
-	return sent
+	flush()
+	return func() int {
+		flush()
+		return len(sent)
+	}
 }

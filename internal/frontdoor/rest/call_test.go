@@ -130,10 +130,10 @@ func TestCallTimeoutComesFromBodyQueryOrHeader(t *testing.T) {
 		header     []string
 		want       time.Duration
 	}{
-		{"/servers/demo/tools/echo?timeout_ms=1500", "{}", []string{"Callyard-Timeout-Ms", "9"}, 1500 * time.Millisecond},
-		{"/servers/demo/tools/echo", "{}", []string{"Callyard-Timeout-Ms", "2500"}, 2500 * time.Millisecond},
-		{"/calls", `{"server":"demo","tool":"echo","timeout_ms":3500}`, nil, 3500 * time.Millisecond},
-		{"/calls?timeout_ms=4500", `{"server":"demo","tool":"echo"}`, nil, 4500 * time.Millisecond},
+		{"/servers/demo/tools/echo?timeout_ms=31500", "{}", []string{"Callyard-Timeout-Ms", "9"}, 31500 * time.Millisecond},
+		{"/servers/demo/tools/echo", "{}", []string{"Callyard-Timeout-Ms", "32500"}, 32500 * time.Millisecond},
+		{"/calls", `{"server":"demo","tool":"echo","timeout_ms":33500}`, nil, 33500 * time.Millisecond},
+		{"/calls?timeout_ms=34500", `{"server":"demo","tool":"echo"}`, nil, 34500 * time.Millisecond},
 		{"/servers/demo/tools/echo", "{}", nil, time.Minute}, // the router's default
 	} {
 		f.do("POST", row.path, row.body, row.header...)
@@ -147,6 +147,7 @@ func TestACallWithoutAnAnswerEndsAsOutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	f := openFabric(t, nil)
 	a := f.do("POST", "/servers/demo/tools/hang?timeout_ms=1", "")
+	<-f.Worker.Asked // it may get the call later
 	p := problemOf(t, a)
 	if a.status != http.StatusGatewayTimeout || p.Type != "/problems/outcome-unknown" || p.Retryable || p.CallID != f.Worker.Last().ID {
 		t.Errorf("%d %s", a.status, a.body)
@@ -255,11 +256,12 @@ func TestWithKeysCallersWithoutAKeyAreRefused(t *testing.T) {
 	if strings.Contains(f.Logged.String(), key) {
 		t.Error("the log holds the key")
 	}
-	for range 11 {
-		f.do("GET", "/servers", "", "X-API-Key", "wrong")
+	status := 0
+	for i := 0; i < 100 && status != http.StatusTooManyRequests; i++ { // some more are let through as time passes
+		status = f.do("GET", "/servers", "", "X-API-Key", "wrong").status
 	}
-	if a := f.do("GET", "/servers", "", "X-API-Key", "wrong"); a.status != http.StatusTooManyRequests {
-		t.Errorf("after many wrong keys: %d", a.status)
+	if status != http.StatusTooManyRequests {
+		t.Errorf("after many wrong keys: %d", status)
 	}
 }
 

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -155,12 +156,10 @@ func TestToolCallResultsAreStreamedAsTheyComplete(t *testing.T) {
 	if err := json.Unmarshal([]byte(e.Data), &item); err != nil || e.Name != "call" || item.ID != "quick" || item.Index != 1 || item.State != "succeeded" || len(item.Messages) != 1 || !strings.Contains(string(item.Messages[0]), `"tool_use_id":"quick"`) {
 		t.Errorf("%v %+v", err, e)
 	}
+	r.comment() // the stream is quiet while the other one hangs
 	f.finishHanging()
 	if e, _ := r.next(); e.Name != "call" || !strings.Contains(e.Data, `"id":"slow"`) {
 		t.Errorf("%+v", e)
-	}
-	if r.comments < 1 {
-		t.Error("a quiet stream sent no comments")
 	}
 	e, _ = r.next()
 	var whole tools.ToolCallsAnswer
@@ -219,10 +218,17 @@ func TestToolCallsAreStoredAndContinueWithoutTheirCaller(t *testing.T) {
 
 func TestPreferWaitReturnsTheCallsThatEndedInTime(t *testing.T) {
 	f := openFabric(t, nil)
-	a := f.do("POST", "/tool-calls?timeout_ms=30000", `[{"type":"tool_use","id":"a","name":"demo__echo","input":{}},{"type":"tool_use","id":"b","name":"demo__hang","input":{}}]`, "Prefer", "wait=1")
-	var out tools.ToolCallsAnswer
-	if err := json.Unmarshal(a.body, &out); err != nil || a.status != http.StatusAccepted || out.Calls[0].State != "succeeded" || out.Calls[1].State != "accepted" || a.header.Get("Preference-Applied") != "wait=1" {
-		t.Fatalf("%d %v %s", a.status, err, a.body)
+	for wait := 1; ; wait *= 4 { // on a busy machine, even a quick call takes longer
+		a := f.do("POST", "/tool-calls", `[{"type":"tool_use","id":"a","name":"demo__echo","input":{}},{"type":"tool_use","id":"b","name":"demo__hang","input":{}}]`, "Prefer", fmt.Sprint("wait=", wait))
+		var out tools.ToolCallsAnswer
+		err := json.Unmarshal(a.body, &out)
+		f.finishHanging()
+		if err == nil && a.status == http.StatusAccepted && out.Calls[0].State == "accepted" && wait < 60 {
+			continue
+		}
+		if err != nil || a.status != http.StatusAccepted || out.Calls[0].State != "succeeded" || out.Calls[1].State != "accepted" || a.header.Get("Preference-Applied") != fmt.Sprint("wait=", wait) {
+			t.Fatalf("%d %v %s", a.status, err, a.body)
+		}
+		return
 	}
-	f.finishHanging()
 }
