@@ -2,11 +2,15 @@ package worker_test
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/mcptest"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
@@ -19,10 +23,9 @@ func TestAnotherFrontDoorGetsTheOutcomeAndFencesTheCall(t *testing.T) {
 	owner, c := front(t, srv)
 	heir, _ := front(t, srv)
 	await(t, c, "s is ready", hasTools(c, "s"))
-	slow := &schema.Call{ID: schema.NewCallID(), Server: "s", Tool: "sleep", Arguments: []byte(`{"ms":400}`), Timeout: 10 * time.Second, Durable: true}
-	running := make(chan struct{})
-	var once sync.Once
-	slow.Progress = func([]byte) { once.Do(func() { close(running) }) }
+	file := filepath.Join(t.TempDir(), "effects")
+	goOn := file + ".go"
+	slow := &schema.Call{ID: schema.NewCallID(), Server: "s", Tool: "effect", Arguments: []byte(fmt.Sprintf(`{"path":%q,"id":"slow","after":%q}`, file, goOn)), Timeout: time.Minute, Durable: true}
 	var res *schema.Result
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -31,7 +34,10 @@ func TestAnotherFrontDoorGetsTheOutcomeAndFencesTheCall(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	<-running
+	polltest.Until(t, "the call runs", func() bool {
+		effects, err := mcptest.ReadEffects(file)
+		return err == nil && effects["slow"] == 1
+	})
 	ctx := context.Background()
 	later := echoCall("s", "later")
 	later.Durable = true
@@ -45,6 +51,9 @@ func TestAnotherFrontDoorGetsTheOutcomeAndFencesTheCall(t *testing.T) {
 	}
 	if f := ask(slow.ID, later.ID); f[0].State != dispatch.OutcomeRunning || f[1].State != dispatch.OutcomeNever {
 		t.Errorf("while it runs: %+v", f)
+	}
+	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	wg.Wait()
 	// The owner gets its answer and may ask for it again: the answer is stored slightly after it

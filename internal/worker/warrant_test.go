@@ -19,6 +19,7 @@ import (
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/mcptest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -159,20 +160,6 @@ func (a answer) Reply(f *bus.ReplyFrame) {
 	}
 }
 
-// begun is an answer that also reports that the tool has begun.
-type begun struct {
-	answer
-	running chan struct{}
-}
-
-func (b begun) Reply(f *bus.ReplyFrame) {
-	if f.Kind == bus.ReplyProgress {
-		b.running <- struct{}{}
-		return
-	}
-	b.answer.Reply(f)
-}
-
 // send sends the frame unchanged and returns the reason if it did not run, else nil.
 func (f *fleet) send(frame *bus.CallFrame) *schema.Error {
 	copied, got := *frame, make(answer, 1)
@@ -304,6 +291,7 @@ func TestAMessageThatComesTwiceRunsOnce(t *testing.T) {
 	frame.Payload = []byte(fmt.Sprintf(`{"path":%q,"id":"one","ms":300}`, f.effects))
 	f.worker.Call(frame, bus.ReplyTo("nobody."))
 	f.worker.Call(frame, bus.ReplyTo("nobody."))
+	polltest.Until(t, "it runs", func() bool { return f.ran() > 0 })
 	// The next call has the same session and ends after these.
 	if refusal := f.send(f.effect("calm", "two")); refusal != nil {
 		t.Fatal(refusal)
@@ -333,25 +321,29 @@ func TestApprovedCallThatNeverStartedCanBeResent(t *testing.T) {
 	busy := held(entry("pay", mcptest.Echo))
 	busy.Sessions, busy.InFlight = 1, 1
 	f := startFleet(t, "", busy)
-	tool, err := f.catalog.Tool("pay", "sleep")
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := filepath.Join(t.TempDir(), "other")
+	goOn := other + ".go"
 	long := f.effect("pay", "")
-	long.Tool, long.ToolDigest, long.Payload, long.Progress = "sleep", tool.Digest, []byte(`{"ms":1000}`), true
+	long.Payload = []byte(fmt.Sprintf(`{"path":%q,"id":"long","after":%q}`, other, goOn))
 	long.Warrant = f.sign(f.door, claimsOf(long, warrant.Caller))
-	ended := begun{make(answer, 1), make(chan struct{}, 10)}
+	ended := make(answer, 1)
 	if _, err := f.client.Send(f.worker.ID(), long, ended); err != nil {
 		t.Fatal(err)
 	}
-	<-ended.running // so it holds the only place
+	polltest.Until(t, "the long one holds the only place", func() bool {
+		effects, err := mcptest.ReadEffects(other)
+		return err == nil && effects["long"] == 1
+	})
 	waits := f.effect("pay", "waits")
 	waits.Budget = 50 * time.Millisecond
 	waits.Warrant = f.sign(f.door, claimsOf(waits, warrant.Caller))
 	if refusal := f.send(waits); refusal == nil || refusal.Kind == schema.KindConflict || refusal.Kind == schema.KindForbidden {
 		t.Errorf("behind the long one: %v", refusal)
 	}
-	if reply := <-ended.answer; reply.Kind != bus.ReplyResult {
+	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if reply := <-ended; reply.Kind != bus.ReplyResult {
 		t.Errorf("the long one: %s", reply.Payload)
 	}
 	waits.Budget = 10 * time.Second
