@@ -44,6 +44,10 @@ func watchAll(t *testing.T, line string) []watched {
 	return all
 }
 
+// lifetime limits the wait for the end of a process that should be gone. It is long, for a busy
+// machine, and shorter than the part "sleep", so that no process ends by itself in that time.
+const lifetime = 30 * time.Second
+
 // gone says whether the process ends within the time.
 func (w watched) gone(t *testing.T, within time.Duration) bool {
 	t.Helper()
@@ -119,13 +123,13 @@ func TestAKilledWorkerLeavesNoProcess(t *testing.T) {
 			}
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
-			deadline := time.Now().Add(2 * time.Second)
+			deadline := time.Now().Add(lifetime)
 			for i, w := range family {
 				if !w.gone(t, time.Until(deadline)) {
 					t.Errorf("%s lives on", familyNames[i])
 				}
 			}
-			if !reaper.gone(t, 5*time.Second) {
+			if !reaper.gone(t, lifetime) {
 				t.Error("the reaper lives on")
 			}
 		})
@@ -137,7 +141,7 @@ func TestAKilledWorkerLeavesNoOrphanOfItsChildren(t *testing.T) {
 	orphans := watchAll(t, treeLine(t, line))
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	deadline := time.Now().Add(2 * time.Second)
+	deadline := time.Now().Add(lifetime)
 	for i, w := range orphans {
 		if !w.gone(t, time.Until(deadline)) {
 			t.Errorf("%s lives on", familyNames[i+1])
@@ -165,7 +169,7 @@ func TestDescendantsDoNotOutliveAStoppedChild(t *testing.T) {
 	family := watchAll(t, readLine(t, c.Stdout))
 	c.Stop(10 * time.Millisecond)
 	for i, w := range family {
-		if !w.gone(t, time.Second) {
+		if !w.gone(t, lifetime) {
 			t.Errorf("%s lives on", familyNames[i])
 		}
 	}
@@ -182,7 +186,7 @@ func TestDescendantsDoNotOutliveAChildThatEndsByItself(t *testing.T) {
 		if err != nil {
 			continue // gone and reaped
 		}
-		if w := (watched{0, fd}); !w.gone(t, time.Second) {
+		if w := (watched{0, fd}); !w.gone(t, lifetime) {
 			t.Errorf("%s lives on", familyNames[i+1])
 		}
 		unix.Close(fd)
@@ -206,7 +210,7 @@ func TestNestedWorkerLeavesNoProcess(t *testing.T) {
 			inner := watchAll(t, reaper+" "+treeLine(t, line))
 			end(c)
 			for i, w := range inner {
-				if !w.gone(t, 5*time.Second) {
+				if !w.gone(t, lifetime) {
 					t.Errorf("%s lives on", append([]string{"the inner reaper"}, familyNames[1:]...)[i])
 				}
 			}
