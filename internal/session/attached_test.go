@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/logtest"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/attach"
 	"github.com/callyard/callyard/internal/launch/attach/attachtest"
@@ -67,6 +68,34 @@ func (p *attachPool) attach(program *attachtest.Program) *attachtest.Attached {
 	}
 	p.t.Cleanup(a.Kill)
 	return a
+}
+
+// attachReady attaches the only program and waits until it is in use. It attaches the program again
+// where the start took longer than a short StartTimeout, as on a busy machine.
+func (p *attachPool) attachReady(program *attachtest.Program) *attachtest.Attached {
+	p.t.Helper()
+	for {
+		a, ended := p.attach(program), make(chan struct{})
+		go func() {
+			a.Wait()
+			close(ended)
+		}()
+		ready := false
+		polltest.Until(p.t, "the program is ready or was refused", func() bool {
+			if ready = p.Snapshot().Sessions == 1; ready {
+				return true
+			}
+			select {
+			case <-ended:
+				return true
+			default:
+				return false
+			}
+		})
+		if ready {
+			return a
+		}
+	}
 }
 
 func (p *attachPool) sessions(n int) schema.Server {
@@ -266,7 +295,7 @@ func TestReattachedProgramReplacesItsOldConnection(t *testing.T) {
 }
 
 func TestAProgramThatDoesNotAnswerPingsIsDetached(t *testing.T) {
-	p := openAttachPool(t, Config{InFlight: 1}, 250*time.Millisecond)
+	p := openAttachPool(t, Config{InFlight: 1}, 2*time.Second)
 	mute := newHeld("mute", 1)
 	a := p.attach(&mute.Program)
 	p.sessions(1)
@@ -289,8 +318,7 @@ func TestAFailedHandshakeIsReportedToTheProgram(t *testing.T) {
 	if code := a.Wait(); code != attach.CodeFailed {
 		t.Errorf("closed with %d", code)
 	}
-	p.attach(&attachtest.Program{})
-	p.sessions(1)
+	p.attachReady(&attachtest.Program{})
 }
 
 // A program that is never ready connects again every few seconds, for days.
@@ -311,9 +339,7 @@ func TestAProgramThatIsNotReadyIsLoggedOnceForEachReason(t *testing.T) {
 	if n := log.Count("did not become ready"); n != 2 {
 		t.Errorf("two programs are logged %d times:\n%s", n, log.String())
 	}
-	a := p.attach(&attachtest.Program{Instance: "a"})
-	p.sessions(1)
-	a.Kill()
+	p.attachReady(&attachtest.Program{Instance: "a"}).Kill()
 	p.sessions(0)
 	attempts(&attachtest.Program{Instance: "a", Silent: true}, 2)
 	if n := log.Count("did not become ready"); n != 3 {

@@ -323,7 +323,9 @@ func TestCancelReachesARemoteServer(t *testing.T) {
 		t.Run(fmt.Sprint("modern=", modern), func(t *testing.T) {
 			s, spec := newRemoteServer(t, modern)
 			p := open(t, Config{Spec: spec})
-			_, wait := p.begin(&Request{Name: "hang", Timeout: 200 * time.Millisecond})
+			r, wait := p.begin(&Request{Name: "hang"})
+			polltest.Until(t, "the call runs", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.seen) == 1 })
+			r.expire() // as its timer does
 			wantKind(t, wait(), schema.KindOutcomeUnknown, true)
 			<-s.hung
 			if modern {
