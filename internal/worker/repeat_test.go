@@ -61,7 +61,7 @@ func TestServersFileRetryRuleRetriesOnlySafeTools(t *testing.T) {
 		t.Errorf("a tool that is not safe was repeated: %+v, %v, asked %d times", res, err, asked.Load())
 	}
 	file := filepath.Join(t.TempDir(), "effects")
-	if _, err := do("local", "effect", fmt.Sprintf(`{"path":%q,"id":"one","after":%q}`, file, file+".never"), time.Second); schema.KindOf(err) != schema.KindOutcomeUnknown {
+	if _, err := do("local", "effect", fmt.Sprintf(`{"path":%q,"id":"one","after":%q}`, file, file+".never"), 5*time.Second); schema.KindOf(err) != schema.KindOutcomeUnknown {
 		t.Errorf("%v", err)
 	}
 	if text, err := os.ReadFile(file); err != nil || strings.Count(string(text), "one") != 1 {
