@@ -82,7 +82,7 @@ func (s *shared) partArguments(m *member, used, want int, c class) []any {
 
 // leasePart leases slots for a tenant.
 func (s *shared) leasePart(m *member, used, want int, c class) (lease, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), redisTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
 	l, err := readLease(s.parts.Run(ctx, s.client, []string{prefix + partsKey}, s.partArguments(m, used, want, c)...))
 	if err != nil {

@@ -24,10 +24,7 @@ func tenantDoor(t testing.TB, s *confirmtest.Redis, name string, limits parts) *
 
 func tenantDoorThatRenews(t testing.TB, s *confirmtest.Redis, name string, limits parts, renew time.Duration) *Quota {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: s.Address, DisableIdentity: true, ContextTimeoutEnabled: true})
-	q := Open(Options{Tenants: limits, Redis: client, Door: name, Routers: func() int { return 2 }, Renew: renew, Log: slog.New(slog.DiscardHandler)})
-	t.Cleanup(func() { _ = client.Close() })
-	t.Cleanup(q.Close)
+	q, _, _ := openDoor(t, s, Options{Tenants: limits, Door: name, Renew: renew, lifetime: max(time.Minute, leaseRenewals*renew)})
 	return q
 }
 
@@ -120,12 +117,10 @@ func TestTenantReclaimsItsNominalFromAnotherFrontDoor(t *testing.T) {
 		})
 	}
 	polltest.Until(t, "red has borrowed the slots", func() bool { return a.cohort.members["red"].used.Load() >= 17 })
-	began := time.Now()
 	in, refused, done := enterConcurrently(t, b, "blue", 15)
 	polltest.Until(t, "all calls of blue have an answer", func() bool { return in.Load()+refused.Load() == 15 })
-	// A call of 20 ms and a renewal of 100 ms, and a machine that is busy.
-	if took := time.Since(began); refused.Load() > 0 || took > 4*time.Second {
-		t.Errorf("%d calls of blue are in after %s, %d were refused", in.Load(), took, refused.Load())
+	if refused.Load() > 0 { // after interactiveWait
+		t.Errorf("%d calls of blue are in, %d were refused", in.Load(), refused.Load())
 	}
 	polltest.Until(t, "red has only its nominal", func() bool { return a.cohort.members["red"].used.Load() <= 5 })
 	cancel()
@@ -182,8 +177,8 @@ func TestTenantScriptMatchesTheGoImplementation(t *testing.T) {
 			t.Fatal(err)
 		}
 		random := rand.New(rand.NewPCG(seed, 1))
-		client := redis.NewClient(&redis.Options{Addr: s.Address, DisableIdentity: true})
-		remote := newShared(client, "door", time.Minute, slog.New(slog.DiscardHandler))
+		client := redis.NewClient(&redis.Options{Addr: s.Address, DisableIdentity: true, ReadTimeout: time.Minute})
+		remote := newShared(client, "door", time.Minute, time.Minute, slog.New(slog.DiscardHandler))
 		p := newCohort(&Quota{}, limits)
 		used, story := map[schema.TenantID]int{}, ""
 		for range 60 {

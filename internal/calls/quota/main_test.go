@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -32,9 +33,18 @@ func openWithoutRedis(t testing.TB, o Options) *Quota {
 // connections away, as a death does.
 func door(t testing.TB, s *confirmtest.Redis, name string, c settings.Limits) (q *Quota, log *logtest.Log, cut func()) {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: s.Address, DisableIdentity: true, ContextTimeoutEnabled: true})
+	return openDoor(t, s, Options{Rules: c, Door: name, lifetime: time.Minute})
+}
+
+// openDoor is door with the options. Neither the leases nor the requests to Redis expire because the
+// test or Redis stands still for a moment, unless the options say so.
+func openDoor(t testing.TB, s *confirmtest.Redis, o Options) (q *Quota, log *logtest.Log, cut func()) {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: s.Address, DisableIdentity: true, ContextTimeoutEnabled: true, ReadTimeout: time.Minute})
 	log = new(logtest.Log)
-	q = Open(Options{Rules: c, Redis: client, Door: name, Routers: func() int { return 2 }, Renew: 100 * time.Millisecond, Log: slog.New(slog.NewTextHandler(log, nil))})
+	o.Redis, o.Log, o.timeout = client, slog.New(slog.NewTextHandler(log, nil)), time.Minute
+	o.Routers, o.Renew = func() int { return 2 }, cmp.Or(o.Renew, 100*time.Millisecond)
+	q = Open(o)
 	var once sync.Once
 	cut = func() { once.Do(func() { _ = client.Close() }) }
 	t.Cleanup(cut)

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -41,6 +42,10 @@ type Options struct {
 	// intervals.
 	Renew time.Duration
 	Log   *slog.Logger
+
+	// lifetime of a lease and timeout of a request to Redis, if other than the defaults. Tests set
+	// them, because the defaults expire on a machine that stands still for a moment.
+	lifetime, timeout time.Duration
 }
 
 // Quota enforces limits of callers, tenants and servers. A nil *Quota has none. It is safe for
@@ -83,7 +88,7 @@ func Open(o Options) *Quota {
 	}
 	q.count()
 	if o.Redis != nil {
-		q.shared = newShared(o.Redis, o.Door, leaseRenewals*q.renewEvery, o.Log)
+		q.shared = newShared(o.Redis, o.Door, cmp.Or(o.lifetime, leaseRenewals*q.renewEvery), cmp.Or(o.timeout, redisTimeout), o.Log)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	q.stop = stop

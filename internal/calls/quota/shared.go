@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// redisTimeout limits the delay of a call by a Redis that does not answer. After that, Redis
+	// redisTimeout, the default, limits the delay of a call by a Redis that does not answer. After that, Redis
 	// counts as down until a probe succeeds.
 	redisTimeout = 250 * time.Millisecond
 	// leaseRenewals is the lifetime of a lease in renewal intervals.
@@ -68,12 +68,13 @@ type shared struct {
 	parts   *redis.Script // for tenants
 	door    string
 	ttl     time.Duration
+	timeout time.Duration // of a request
 	log     *slog.Logger
 	down    atomic.Bool
 }
 
-func newShared(client redis.UniversalClient, door string, ttl time.Duration, log *slog.Logger) *shared {
-	return &shared{client: client, limiter: redis_rate.NewLimiter(client), script: redis.NewScript(leaseScript), parts: redis.NewScript(partScript), door: door, ttl: ttl, log: log}
+func newShared(client redis.UniversalClient, door string, ttl, timeout time.Duration, log *slog.Logger) *shared {
+	return &shared{client: client, limiter: redis_rate.NewLimiter(client), script: redis.NewScript(leaseScript), parts: redis.NewScript(partScript), door: door, ttl: ttl, timeout: timeout, log: log}
 }
 
 // up reports whether Redis is configured and answers.
@@ -90,7 +91,7 @@ func (s *shared) failed(err error) {
 // look probes a Redis that is down. It checks that Redis accepts the writes that limits need, because
 // one that is full, or denies them, still answers a ping.
 func (s *shared) look(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	if _, err := readLease(s.script.Run(ctx, s.client, []string{prefix + "probe"}, s.arguments(0, 1, 1)...)); err != nil {
 		return
@@ -109,7 +110,7 @@ func (s *shared) arguments(used, want, most int) []any {
 
 // lease leases slots of the limit under the key.
 func (s *shared) lease(key string, used, want, most int) (lease, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), redisTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
 	l, err := readLease(s.script.Run(ctx, s.client, []string{prefix + key}, s.arguments(used, want, most)...))
 	if err != nil {
@@ -141,7 +142,7 @@ type renewal struct {
 
 // renew renews many leases in one pipeline.
 func (s *shared) renew(ctx context.Context, all []*renewal) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*redisTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 2*s.timeout)
 	defer cancel()
 	pipe := s.client.Pipeline()
 	commands := make([]*redis.Cmd, len(all))
@@ -175,7 +176,7 @@ func (s *shared) ofRenewal(r *renewal) (*redis.Script, []any) {
 
 // tokens draws n tokens from the bucket under the key: all or none.
 func (s *shared) tokens(key string, interval time.Duration, burst, n int) (got int, wait time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), redisTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
 	res, err := s.limiter.AllowN(ctx, prefix+key, redis_rate.Limit{Rate: 1, Period: interval, Burst: burst}, n)
 	if err != nil {

@@ -62,18 +62,18 @@ func TestTwoFrontDoorsShareARateThroughRedis(t *testing.T) {
 	c := forAll(settings.PrincipalRule{Rate: 400, Burst: 40})
 	a, _, _ := door(t, s, "a", c)
 	b, _, _ := door(t, s, "b", c)
-	began := time.Now()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	got, _ := callConcurrently(ctx, []*Quota{a, b}, time.Millisecond)
-	want := 400*time.Since(began).Seconds() + 40
 	// A machine that stands still for a while loses what the burst does not cover.
-	if all := float64(got[0] + got[1]); all > want*1.02 || all < want*0.5 {
-		t.Errorf("%v admitted, want %.0f", got, want)
-	}
-	if got[0] < 50 || got[1] < 50 {
-		t.Errorf("one of them got next to nothing: %v", got)
-	}
+	polltest.Until(t, "both get their part of most of the rate", func() bool {
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		got, _ := callConcurrently(ctx, []*Quota{a, b}, time.Millisecond)
+		want, all := 400*time.Since(began).Seconds()+40, float64(got[0]+got[1])
+		if all > want*1.02 {
+			t.Errorf("%v admitted, want %.0f", got, want)
+		}
+		return all >= want*0.5 && got[0] >= 50 && got[1] >= 50
+	})
 }
 
 func TestTwoFrontDoorsShareTheInFlightLimitThroughRedis(t *testing.T) {
@@ -81,15 +81,16 @@ func TestTwoFrontDoorsShareTheInFlightLimitThroughRedis(t *testing.T) {
 	c := forAll(settings.PrincipalRule{InFlight: 60})
 	a, _, _ := door(t, s, "a", c)
 	b, _, _ := door(t, s, "b", c)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	got, most := callConcurrently(ctx, []*Quota{a, b}, 10*time.Millisecond)
-	if most > 60 || most < 40 {
-		t.Errorf("%d at once, the limit is 60", most)
-	}
-	if got[0]*5 < got[1] || got[1]*5 < got[0] {
-		t.Errorf("they do not share evenly: %v", got)
-	}
+	// A front door that stands still for a while leaves the slots to the other.
+	polltest.Until(t, "they share the limit evenly", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		got, most := callConcurrently(ctx, []*Quota{a, b}, 10*time.Millisecond)
+		if most > 60 {
+			t.Errorf("%d at once, the limit is 60", most)
+		}
+		return most >= 40 && got[0]*5 >= got[1] && got[1]*5 >= got[0]
+	})
 }
 
 // gets waits until the door has room for that many calls at once.
@@ -145,14 +146,16 @@ func (s *subject) inUse() int {
 func TestLeasesOfAKilledFrontDoorExpireInSeconds(t *testing.T) {
 	s := confirmtest.StartRedis(t, "", "")
 	c := forAll(settings.PrincipalRule{InFlight: 30})
-	a, _, kill := door(t, s, "a", c)
+	a, _, kill := openDoor(t, s, Options{Rules: c, Door: "a"})
 	b, _, _ := door(t, s, "b", c)
 	if n := len(takeAll(a, 100)); n != 30 {
 		t.Fatalf("%d of 30", n)
 	}
-	if n := len(takeAll(b, 1)); n != 0 {
-		t.Fatal("a slot too many")
-	}
+	polltest.Until(t, "the other gets none", func() bool { // a lease that expired early is renewed
+		passes := takeAll(b, 1)
+		leaveAll(passes)
+		return len(passes) == 0
+	})
 	kill()
 	gets(t, b, 30) // leases of 600 ms here
 }

@@ -58,7 +58,7 @@ type verdict struct {
 }
 
 // try takes a slot for one call. signal requests verdict.freed. If the local leases are exhausted, it
-// asks Redis and waits for the response, for at most redisTimeout.
+// asks Redis and waits for the response, for at most shared.timeout.
 func (s *subject) try(ctx context.Context, c class, signal bool) verdict {
 	for {
 		s.mu.Lock()
