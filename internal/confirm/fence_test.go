@@ -48,11 +48,12 @@ func (f *faultRun) confirm(t *testing.T, n int, attempt string) error {
 }
 
 // race makes all racers confirm with all tokens, a hundred at a time. fault happens after half of them,
-// while others are in flight. Racers that failed because of the fault retry at the end.
+// while others are in flight. The last quarter of the tokens is confirmed after it. Racers that failed
+// because of the fault retry at the end.
 func (f *faultRun) race(t *testing.T, fault func()) {
 	t.Helper()
 	var through atomic.Int32
-	half := make(chan struct{})
+	half, after := make(chan struct{}), make(chan struct{})
 	work := make(chan [2]int)
 	var all sync.WaitGroup
 	for range fenceRacers {
@@ -68,6 +69,9 @@ func (f *faultRun) race(t *testing.T, fault func()) {
 	all.Go(func() {
 		defer close(work)
 		for n := range fenceTokens {
+			if n == fenceTokens*3/4 {
+				<-after
+			}
 			for r := range fenceRacers {
 				work <- [2]int{n, r}
 			}
@@ -75,6 +79,7 @@ func (f *faultRun) race(t *testing.T, fault func()) {
 	})
 	<-half
 	fault()
+	close(after)
 	all.Wait()
 	for n := range fenceTokens {
 		polltest.Until(t, "Redis answers", func() bool { return !errors.Is(f.confirm(t, n, "late"), confirm.ErrDown) })
