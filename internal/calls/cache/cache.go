@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"runtime/debug"
@@ -28,6 +29,10 @@ type Options struct {
 	// dropped when a data key is destroyed.
 	DataKeys *datakey.Ring
 	Log      *slog.Logger
+
+	// timeout of a request to Redis, if other than the default. Tests set it, because the default
+	// expires on a machine that stands still for a moment.
+	timeout time.Duration
 }
 
 // Cache caches results. It is safe for concurrent use.
@@ -58,7 +63,7 @@ func Open(o Options) *Cache {
 	}
 	c := &Cache{most: int(o.Config.EntryBytes), retention: o.Retention, log: o.Log, flights: make(map[flightKey]*flight)}
 	if o.Redis != nil {
-		c.kept = &shared{client: o.Redis, ring: o.DataKeys, log: o.Log}
+		c.kept = &shared{client: o.Redis, ring: o.DataKeys, log: o.Log, timeout: cmp.Or(o.timeout, redisTimeout)}
 	} else {
 		c.memory = newMemory(int(o.Config.MemoryBytes))
 		c.kept = c.memory

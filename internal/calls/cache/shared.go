@@ -18,7 +18,7 @@ import (
 const (
 	prefix = "callyard:cache:"
 	kind   = "cached result" // for sealing
-	// redisTimeout limits the delay of a call by a Redis that does not answer.
+	// redisTimeout, the default, limits the delay of a call by a Redis that does not answer.
 	redisTimeout = 250 * time.Millisecond
 	// redisRetryAfter is the pause before the next request to a Redis that did not answer.
 	redisRetryAfter = time.Second
@@ -30,6 +30,8 @@ type shared struct {
 	client redis.UniversalClient
 	ring   *datakey.Ring
 	log    *slog.Logger
+	// timeout limits each request.
+	timeout time.Duration
 	// again is the time of the next request to Redis, in nanoseconds; 0 means that Redis answers.
 	again atomic.Int64
 	// refused is set if Redis answers with an error: it is full, or access is denied.
@@ -44,7 +46,7 @@ func (s *shared) get(ctx context.Context, k key) ([]byte, time.Time, bool) {
 	if !s.up() {
 		return nil, time.Time{}, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	b, err := s.client.Get(ctx, name(k)).Bytes()
 	if errors.Is(err, redis.Nil) {
@@ -64,7 +66,7 @@ func (s *shared) put(ctx context.Context, tenant schema.TenantID, k key, body []
 	if !s.up() {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	body, err := s.ring.Seal(ctx, tenant, body, kind, name(k))
 	if err != nil {
