@@ -264,19 +264,27 @@ func (p *process) freeze() {
 func TestCloseDoesNotWaitForATimedOutAppend(t *testing.T) {
 	p := newProcess(t)
 	s := p.connect(t)
-	_, w := begin(t, s)
-	_, err := w.Append(t.Context(), calls(0, 1))
-	ok(t, err)
+	var writers []*journal.Writer
+	for range 5 { // a machine that stands still for a moment delays only one or two of the closes
+		_, w := begin(t, s)
+		_, err := w.Append(t.Context(), calls(0, 1))
+		ok(t, err)
+		writers = append(writers, w)
+	}
 	p.freeze()
 	defer func() { ok(t, p.cmd.Process.Signal(syscall.SIGCONT)) }()
-	inTime, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if _, err := w.Append(inTime, calls(1, 1)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("a server that does not answer stored it: %v", err)
+	best := time.Hour
+	for _, w := range writers {
+		inTime, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		if _, err := w.Append(inTime, calls(1, 1)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("a server that does not answer stored it: %v", err)
+		}
+		cancel()
+		begun := time.Now()
+		w.Close()
+		best = min(best, time.Since(begun))
 	}
-	begun := time.Now()
-	w.Close()
-	if took := time.Since(begun); took > 3*time.Second { // it would wait 5 s
-		t.Errorf("the close took %s", took)
+	if best > 3*time.Second { // it would wait 5 s
+		t.Errorf("the fastest close took %s", best)
 	}
 }
