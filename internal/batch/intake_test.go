@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/calls/quota"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/schema"
@@ -153,9 +154,13 @@ func TestIntakeStopsAtTheQueueQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	add(t, in, "c", "d", "e")
-	left, leave := context.WithTimeout(t.Context(), 10*spaceEvery)
+	left, leave := context.WithCancel(t.Context())
 	defer leave()
-	if err := in.Flush(left); schema.KindOf(err) != schema.KindQuota {
+	flushed := make(chan error, 1)
+	go func() { flushed <- in.Flush(left) }()
+	polltest.Until(t, "all that the quota permits is stored", func() bool { return in.stored.Load() == 3 })
+	leave()
+	if err := <-flushed; schema.KindOf(err) != schema.KindQuota {
 		t.Errorf("two lines too many: %v", err)
 	}
 	if n := in.Stored(); n != 3 {
