@@ -165,7 +165,7 @@ func TestRetryBackoffAndAttemptsAreBounded(t *testing.T) {
 func TestRetryWaitsAsLongAsTheServerRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := call(true)
-		c.Retry = rule()
+		c.Retry, c.Timeout = rule(), 10*time.Second
 		for name, x := range map[string]struct {
 			fails answered
 			wait  time.Duration
@@ -190,8 +190,8 @@ func TestRetryWaitsAsLongAsTheServerRequests(t *testing.T) {
 
 func TestAllAttemptsShareTheTimeoutOfTheCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := call(true) // 10 s
-		c.Retry = rule()
+		c := call(true)
+		c.Retry, c.Timeout = rule(), 10*time.Second
 		c.Retry.Attempts, c.Retry.AttemptTimeout = 10, 4*time.Second
 		got := try(t, t.Context(), nil, c, isSilent)
 		if got.sent != 3 || got.took > c.Timeout || got.err.Kind != schema.KindOutcomeUnknown || got.budgets[0] != 4*time.Second || got.budgets[2] >= 2*time.Second {

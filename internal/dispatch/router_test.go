@@ -73,7 +73,7 @@ func startRouter(t *testing.T, srv *bustest.Server) *Router {
 }
 
 func call(safe bool) *schema.Call {
-	return &schema.Call{ID: "call_x", Server: "s", Tool: "t", Arguments: []byte(`{"n":9007199254740993}`), Timeout: 10 * time.Second, Safe: safe}
+	return &schema.Call{ID: "call_x", Server: "s", Tool: "t", Arguments: []byte(`{"n":9007199254740993}`), Timeout: time.Minute, Safe: safe}
 }
 
 func idle(t *testing.T, r *Router) {
