@@ -35,6 +35,7 @@ func newTokenStore(t *testing.T, l *ledger.Ledger, gate *confirm.Redis) confirmt
 
 func openGate(t *testing.T, o confirm.RedisOptions) *confirm.Redis {
 	t.Helper()
+	o.Timeout = time.Minute // the server may stand still for a moment
 	r, err := confirm.OpenRedis(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package confirm
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -35,6 +36,8 @@ type RedisOptions struct {
 	// TLS is enabled if true or if a file is set. CAFile, CertFile and KeyFile are PEM files.
 	TLS                       bool
 	CAFile, CertFile, KeyFile string
+	// Timeout limits each command and each dial (default 1 s).
+	Timeout time.Duration
 	// Now returns the time by which tokens expire. If nil, the system clock is used.
 	Now func() time.Time
 	// Log receives a message when Redis stops accepting tokens and when it accepts them again.
@@ -42,7 +45,7 @@ type RedisOptions struct {
 	Log *slog.Logger
 }
 
-// redisTimeout limits each command and each dial.
+// redisTimeout is the default of RedisOptions.Timeout.
 const redisTimeout = time.Second
 
 // ParseRedis parses the value of --redis: redis://[user@]host:port[/db], rediss:// for TLS,
@@ -71,11 +74,12 @@ func (o RedisOptions) Client() (redis.UniversalClient, error) {
 	if len(o.Addresses) == 0 {
 		return nil, errors.New("the address of Redis is not set")
 	}
+	timeout := cmp.Or(o.Timeout, redisTimeout)
 	u := &redis.UniversalOptions{
 		Addrs: o.Addresses, MasterName: o.Master, IsClusterMode: o.Cluster, DB: o.DB, ClientName: "callyard",
 		// Every script is safe to retry: the attempt makes it idempotent.
 		MaxRetries:  2,
-		DialTimeout: redisTimeout, ReadTimeout: redisTimeout, WriteTimeout: redisTimeout, PoolTimeout: redisTimeout,
+		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
 		DialerRetries: 1, ContextTimeoutEnabled: true,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},

@@ -76,7 +76,7 @@ func StartRedis(t testing.TB, dir, address string, args ...string) *Redis {
 	if !<-ready {
 		t.Fatal("redis-server ended at once")
 	}
-	s.Client = redis.NewClient(&redis.Options{Addr: address})
+	s.Client = redis.NewClient(&redis.Options{Addr: address, ReadTimeout: time.Minute})
 	t.Cleanup(func() { _ = s.Client.Close() })
 	return s
 }
@@ -146,10 +146,10 @@ func (s *Redis) Promote(ctx context.Context) error {
 }
 
 // Gate opens the server as a gate before a ledger. now may be nil. Closing the tokens closes
-// the gate.
+// the gate. It waits for a server that stands still for a moment.
 func (s *Redis) Gate(t testing.TB, now func() time.Time) *confirm.Redis {
 	t.Helper()
-	r, err := confirm.OpenRedis(t.Context(), confirm.RedisOptions{Addresses: []string{s.Address}, Now: now})
+	r, err := confirm.OpenRedis(t.Context(), confirm.RedisOptions{Addresses: []string{s.Address}, Now: now, Timeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
