@@ -410,35 +410,6 @@ func TestAReleasedJournalCanBeClaimedAtOnce(t *testing.T) {
 	}
 }
 
-func TestLeaseExpiresOnlyAfterItsOwnerDies(t *testing.T) {
-	// Longer than a busy machine holds up the one who renews it.
-	const lease = 3 * time.Second
-	s, ctx := newPlace(t, embedded.Options{}).connect(t, journal.Options{Lease: lease}), t.Context()
-	id, _ := begin(t, s)
-	o := claim(t, s, id)
-	tick := time.NewTicker(lease / 10)
-	defer tick.Stop()
-	for range 20 { // two leases
-		<-tick.C
-		if owner, err := s.OwnerOf(ctx, id); err != nil || owner == "" || !o.Held() {
-			t.Fatalf("owner %q, held %t, %v", owner, o.Held(), err)
-		}
-	}
-	o.Close()
-	for {
-		<-tick.C
-		next, err := s.Claim(ctx, schema.DefaultTenant, id, "fd-2")
-		if err == nil {
-			next.Close()
-			break
-		}
-		kind(t, err, schema.KindConflict)
-	}
-	if o.Held() {
-		t.Error("the dead owner still holds it")
-	}
-}
-
 func TestOwnerOfASeizedJournalIsNotifiedAndRefused(t *testing.T) {
 	s, ctx := newPlace(t, embedded.Options{}).connect(t, journal.Options{}), t.Context()
 	id, w := begin(t, s)
