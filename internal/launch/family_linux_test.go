@@ -351,8 +351,11 @@ func TestChildrenNeedNoThreadEach(t *testing.T) {
 	before := threads(t)
 	children := make([]*Child, many)
 	var starts sync.WaitGroup
+	few := make(chan struct{}, 10) // a start blocks a thread until the program runs
 	for i := range children {
 		starts.Go(func() {
+			few <- struct{}{}
+			defer func() { <-few }()
 			c, err := l.Start(catSpec())
 			if err != nil {
 				t.Error(err)
