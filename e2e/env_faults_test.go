@@ -125,7 +125,7 @@ func TestAWorkerThatIsKilledMasksItsEpisodesAndNoOthers(t *testing.T) {
 			t.Errorf("%s was entered %d times", id, n)
 		}
 	}
-	if slowest > 15*time.Second {
+	if slowest > time.Minute {
 		t.Errorf("an episode hung for %v", slowest)
 	}
 	t.Logf("%d runs with a killed worker: %d episodes masked, %d with the whole reward, %d effects, none twice; the slowest step took %v", runs, masked, whole, len(l.times), slowest.Round(time.Millisecond))

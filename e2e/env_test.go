@@ -258,7 +258,7 @@ func TestAnEpisodeWhoseProcessIsKilledIsMasked(t *testing.T) {
 	if !r.Done || r.Reward != nil || !r.Metadata.Masked || r.Metadata.FailureKind != "worker-lost" && r.Metadata.FailureKind != "outcome-unknown" {
 		t.Errorf("the episode ended with %+v", r)
 	}
-	if took := time.Since(began); took > 15*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 	if r := e.step(t, other, "finish", map[string]any{}); r.Reward == nil || *r.Reward != 1 {

@@ -307,7 +307,7 @@ func (l *load) approve(approval string) error {
 var errHeld = errors.New("it is held still")
 
 // heldFor limits the time that a call may be held after its approval.
-const heldFor = 10 * time.Second
+const heldFor = 30 * time.Second
 
 // ended waits until a held call has ended.
 func (l *load) ended(call, id string) error {

@@ -105,7 +105,7 @@ class Live(unittest.TestCase):
             for n in range(3):
                 self.assertEqual(callyard.text(client.call("demo", "echo", {"message": str(n)})), f"Echo: {n}")
         with connect("CALLYARD_LIMITED_URL", retries=0) as client, self.assertRaises(callyard.ProblemError) as raised:
-            for n in range(3):
+            for n in range(20):
                 client.call("demo", "echo", {"message": str(n)})
         self.assertEqual((raised.exception.status, raised.exception.retry_after), (503, 1.0))
 

@@ -39,7 +39,7 @@ func (l *Ledger) keeps(t *testing.T, what string, want ...schema.ApprovalID) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	var got []schema.ApprovalID
-	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); <-tick.C {
+	for until := time.Now().Add(time.Minute); time.Now().Before(until); <-tick.C {
 		var err error
 		if got, err = l.store.heldIDs(t.Context()); err != nil {
 			t.Fatal(err)

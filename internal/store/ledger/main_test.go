@@ -70,7 +70,7 @@ func noise(n int) []byte {
 // within waits for a signal of the thing under test.
 func within[T any](t *testing.T, what string, c <-chan T) T {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	select {
 	case v := <-c:

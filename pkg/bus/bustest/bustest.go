@@ -53,7 +53,7 @@ func (s *Server) start(t testing.TB) {
 		t.Fatalf("embedded NATS: %v", err)
 	}
 	s.s.Start()
-	if !s.s.ReadyForConnections(10 * time.Second) {
+	if !s.s.ReadyForConnections(time.Minute) {
 		t.Fatal("embedded NATS is not ready")
 	}
 }
@@ -77,13 +77,13 @@ func StartPair(t testing.TB) (a, b *Server) {
 		}
 		s.s.Start()
 		t.Cleanup(s.Stop)
-		if !s.s.ReadyForConnections(10 * time.Second) {
+		if !s.s.ReadyForConnections(time.Minute) {
 			t.Fatal("embedded NATS is not ready")
 		}
 		s.URL = s.s.ClientURL()
 		nodes[i] = s
 	}
-	for deadline := time.Now().Add(10 * time.Second); nodes[0].s.NumRoutes() == 0 || nodes[1].s.NumRoutes() == 0; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); nodes[0].s.NumRoutes() == 0 || nodes[1].s.NumRoutes() == 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the two NATS servers did not form a cluster")
 		}
@@ -130,7 +130,7 @@ func StartProcess(t testing.TB) *Server {
 		t.Fatalf("nats-server: %v", err)
 	}
 	defer nc.Close()
-	if err := nc.FlushTimeout(10 * time.Second); err != nil {
+	if err := nc.FlushTimeout(time.Minute); err != nil {
 		t.Fatalf("nats-server does not answer: %v", err)
 	}
 	return s
@@ -246,7 +246,7 @@ func (s *Server) Connect(t testing.TB, name string) *bus.Conn { return s.Connect
 // [bus.Local].
 func (s *Server) ConnectLocal(t testing.TB, name string, local *bus.Local) *bus.Conn {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c, err := bus.Connect(ctx, bus.Options{URL: s.URL, Name: name, Local: local, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
