@@ -150,7 +150,11 @@ func (p *agentPerson) Decide(ctx context.Context, h agent.Held) (agent.Decision,
 	r, q := h.Result, h.Result.Confirmation
 	p.event("held", map[string]any{"call": r, "arguments": jsonOrText(h.Arguments)})
 	people := q == nil || q.People
-	switch p.confirm {
+	confirm := p.confirm
+	if confirm == "wait" && !people {
+		confirm = "deny" // only this agent has the token, so nobody else can confirm the call
+	}
+	switch confirm {
 	case "wait":
 		switch {
 		case q != nil && q.Page != "":
@@ -171,7 +175,7 @@ func (p *agentPerson) Decide(ctx context.Context, h agent.Held) (agent.Decision,
 		return agent.Leave, "", err
 	}
 	for {
-		choice := "Run this call? [y]es, [n]o, [w]ait for approvers, [q]uit: "
+		choice := "Run this call? [y]es, [n]o, [q]uit: "
 		if people {
 			choice = "Approvers decide. [w]ait for them, or [q]uit and continue later: "
 		}
@@ -199,7 +203,9 @@ func (p *agentPerson) Decide(ctx context.Context, h agent.Held) (agent.Decision,
 				return agent.Deny, strings.TrimSpace(comment), nil
 			}
 		case "w", "wait":
-			return agent.Wait, "", nil
+			if people {
+				return agent.Wait, "", nil
+			}
 		case "q", "quit":
 			return agent.Leave, "", nil
 		}

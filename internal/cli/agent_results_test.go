@@ -57,12 +57,11 @@ func TestTheAgentShowsResults(t *testing.T) {
 	}
 }
 
-// TestTheAgentSaysThatItWaits has no page to approve the call on, and the caller has the decision.
 func TestTheAgentSaysThatItWaits(t *testing.T) {
 	expires := time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	for want, q := range map[string]*agent.Confirmation{
 		"Waiting for approval at http://x/a/1\n":                                      {People: true, Page: "http://x/a/1", Expires: expires},
-		"Waiting for the decision about the call call_1, until 2026-01-02 03:04:05\n": {ID: "c", Expires: expires},
+		"Waiting for the decision about the call call_1, until 2026-01-02 03:04:05\n": {People: true, Expires: expires},
 		"Waiting for the decision about the call call_1\n":                            nil,
 	} {
 		var notes bytes.Buffer
@@ -71,6 +70,26 @@ func TestTheAgentSaysThatItWaits(t *testing.T) {
 		d, _, err := p.Decide(t.Context(), agent.Held{Result: &agent.CallResult{CallID: "call_1", Confirmation: q}})
 		if err != nil || d != agent.Wait || notes.String() != want {
 			t.Errorf("%q: decided %d, %v", notes.String(), d, err)
+		}
+	}
+}
+
+// The agent has the token of a call that its caller confirms, so that approvers cannot decide it.
+func TestTheAgentDoesNotWaitForApproversOfItsOwnConfirmation(t *testing.T) {
+	held := agent.Held{Result: &agent.CallResult{CallID: "call_1", Confirmation: &agent.Confirmation{ID: "c"}}}
+	for _, x := range []struct {
+		confirm, input string
+		want           agent.Decision
+	}{
+		{"wait", "", agent.Deny},
+		{"ask", "w\nwait\ny\n", agent.Approve},
+	} {
+		var notes bytes.Buffer
+		c := &client{in: strings.NewReader(x.input), out: screen{w: io.Discard}, note: screen{w: &notes}}
+		p := newAgentPerson(c, &agentOptions{confirm: x.confirm, output: "text"})
+		d, _, err := p.Decide(t.Context(), held)
+		if err != nil || d != x.want || strings.Contains(notes.String(), "ait for") {
+			t.Errorf("%s: decided %d, %v: %q", x.confirm, d, err, notes.String())
 		}
 	}
 }
