@@ -32,7 +32,7 @@ var (
 	postFor   = 8 * time.Second
 	updateFor = 4 * time.Second
 	// holdFor is the time for which one approver may post a message. It exceeds postFor.
-	holdFor = 10 * time.Second
+	holdFor = postFor + 2*time.Second
 	// storeFor is the timeout for storing the record of a posted message.
 	storeFor = 5 * time.Second
 	// takeFor limits the work before the response to a request of Slack, which waits 3 s.
