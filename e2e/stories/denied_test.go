@@ -26,7 +26,7 @@ func TestADeniedCallNeverRuns(t *testing.T) {
 		t.Errorf("it ran %d times", got)
 	}
 	// A late decision has no effect.
-	if status, body := asPerson(t, f, "POST", "/approvals/"+string(h.ApprovalID)+"/decisions", `{"kind":"approve"}`); status < 400 {
+	if status, body := asPerson(t, f, "POST", "/approvals/"+string(h.ApprovalID)+"/decisions", `{"kind":"approve","digest":"sha256:any"}`); status < 400 {
 		t.Errorf("approving what was denied: %d %s", status, body)
 	}
 	if got := looks(t, c, string(h.CallID)); got.State != callyard.CallStateDenied || l.count(t, "denied") != 0 {

@@ -14,7 +14,7 @@ func TestUndecidedCallExpires(t *testing.T) {
 	if end.State != callyard.CallStateExpired || end.Result != nil {
 		t.Errorf("the call ends as %+v", end)
 	}
-	if status, body := asPerson(t, f, "POST", "/approvals/"+string(h.ApprovalID)+"/decisions", `{"kind":"approve"}`); status < 400 {
+	if status, body := asPerson(t, f, "POST", "/approvals/"+string(h.ApprovalID)+"/decisions", `{"kind":"approve","digest":"sha256:any"}`); status < 400 {
 		t.Errorf("approving what is over: %d %s", status, body)
 	}
 	if got := looks(t, c, string(h.CallID)); got.State != callyard.CallStateExpired {

@@ -109,12 +109,16 @@ func (a *api) finishDocument() error {
 	for _, name := range []string{"Answer", "ListedAnswer", "Answers", "Revocation", "Allow", "Pattern", "PatternValue"} {
 		all[name].AdditionalProperties = false
 	}
-	// Arguments are allowed only with an edit.
+	// Arguments are allowed only with an edit. Who approves or edits says what it has reviewed.
+	kind := func(is ledger.DecisionKind) map[string]any {
+		return map[string]any{"properties": map[string]any{"kind": map[string]any{"const": is}}}
+	}
 	for _, name := range []string{"Answer", "ListedAnswer"} {
 		all[name].Extensions = map[string]any{
-			"if":   map[string]any{"properties": map[string]any{"kind": map[string]any{"const": ledger.Edit}}},
-			"then": map[string]any{"required": []string{"arguments", "digest"}},
-			"else": map[string]any{"properties": map[string]any{"arguments": map[string]any{"not": map[string]any{}}}},
+			"if":    kind(ledger.Edit),
+			"then":  map[string]any{"required": []string{"arguments", "digest"}},
+			"else":  map[string]any{"properties": map[string]any{"arguments": map[string]any{"not": map[string]any{}}}},
+			"allOf": []any{map[string]any{"if": kind(ledger.Approve), "then": map[string]any{"required": []string{"digest"}}}},
 		}
 	}
 	pattern, allow := all["Pattern"], all["Allow"]

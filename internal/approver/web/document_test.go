@@ -62,8 +62,8 @@ func TestEveryExampleOfTheDocumentMatchesItsSchema(t *testing.T) {
 
 func TestBodyMustMatchItsSchemaExactly(t *testing.T) {
 	for _, body := range []string{
-		`{"kind":"approve","arguments":{}}`, `{"kind":"edit","digest":"x"}`, `{"kind":"deny","other":1}`, `{"Kind":"deny"}`, `{"kind":"deny","kind":"deny"}`,
-		`{"kind":"approve","allow":{"until":"soon","pattern":{"kind":"any"}}}`, `{"kind":"approve","allow":{"until":"2026-01-02T03:04:05Z","pattern":{"kind":"any"},"uses":1}}`,
+		`{"kind":"approve"}`, `{"kind":"approve","digest":"x","arguments":{}}`, `{"kind":"edit","digest":"x"}`, `{"kind":"deny","other":1}`, `{"Kind":"deny"}`, `{"kind":"deny","kind":"deny"}`,
+		`{"kind":"approve","digest":"x","allow":{"until":"soon","pattern":{"kind":"any"}}}`, `{"kind":"approve","digest":"x","allow":{"until":"2026-01-02T03:04:05Z","pattern":{"kind":"any"},"uses":1}}`,
 	} {
 		if err := unserved().shapes.read("Answer", []byte(body), new(Answer)); schema.KindOf(err) != schema.KindInvalidRequest {
 			t.Errorf("%s: %v", body, err)
