@@ -58,7 +58,7 @@ frontdoor | approver | worker | callyard)
   [ "$1" != worker ] || program ./deploy/images/demo "$context/root/demo"
   ;;
 nats)
-  name=nats:2.15.2-alpine
+  name=nats:2.15.3-alpine
   wget=$(command -v wget) || die "wget is missing (Debian: apt-get install wget)"
   base
   mkdir -p "$context/owned/data" "$context/root/bin"
