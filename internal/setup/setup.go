@@ -137,6 +137,12 @@ const connectFor = 15 * time.Second
 // needs time to elect leaders.
 const OpenFor = time.Minute
 
+// Opening returns a context for the opening of stores. It ends after [OpenFor], or later while the
+// contents of the stores arrive: with many stored approvals, reading them takes minutes.
+func Opening(ctx context.Context) (context.Context, context.CancelFunc) {
+	return bus.WithPatience(ctx, OpenFor)
+}
+
 // Connector opens a connection to NATS under a name.
 type Connector func(ctx context.Context, name string, keep bool) (*bus.Conn, error)
 

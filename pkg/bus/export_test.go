@@ -1,6 +1,9 @@
 package bus
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // GiveUp ends the subscription of the watch, as nats.go does when it gives up.
 func (t *Table[T]) GiveUp() error {
@@ -29,4 +32,12 @@ func SetSilentFor(d time.Duration) (restore func()) {
 	was := silentFor
 	silentFor = d
 	return func() { silentFor = was }
+}
+
+// Progressed tells ctx that something was read.
+func Progressed(ctx context.Context) { progressed(ctx) }
+
+// WithProgress returns a context that calls f when something was read.
+func WithProgress(ctx context.Context, f func()) context.Context {
+	return context.WithValue(ctx, progressKey{}, f)
 }

@@ -274,7 +274,8 @@ func (s *Stream) State(ctx context.Context) (StreamState, error) {
 }
 
 // Watch calls f for each kept message of the subject, and then for each new one, in order, on one
-// goroutine. It returns when f has been called for all messages that existed, or when ctx ends.
+// goroutine. It returns when f has been called for all messages that existed, or when ctx ends;
+// see [WithPatience].
 // The removal of a message is not reported.
 func (s *Stream) Watch(ctx context.Context, subject string, f func(Message)) (*StreamWatch, error) {
 	return s.c.watch(ctx, s.spec.What, s.spec.Name, subject, func(m *nats.Msg, sequence uint64, _ bool) { f(watched(m, sequence)) }, beginAll, false, nil)

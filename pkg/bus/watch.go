@@ -24,6 +24,8 @@ const (
 	// shorterFor is the time for which a stream must end before a known write, until it counts as
 	// another one.
 	shorterFor = 3 * time.Second
+	// reportEvery is the interval of log lines about a long reading.
+	reportEvery = 10 * time.Second
 )
 
 // beginning selects the existing messages that a watch delivers. It is a JetStream deliver
@@ -59,10 +61,12 @@ type StreamWatch struct {
 	over   chan struct{} // closed when all of its goroutines have ended
 	loaded chan struct{} // closed when all existing messages have been delivered
 
-	mu   sync.Mutex
-	sub  *nats.Subscription
-	last uint64 // sequence of the last delivered write
-	live bool   // loaded is closed
+	mu       sync.Mutex
+	sub      *nats.Subscription
+	last     uint64          // sequence of the last delivered write
+	live     bool            // loaded is closed
+	opening  context.Context // of the call that waits until loaded is closed
+	reported time.Time       // time of the last log line about reading; at first, of the beginning
 }
 
 // taker is called for a write. live means that it is new, and not one that existed at the start.
@@ -70,10 +74,10 @@ type taker func(m *nats.Msg, sequence uint64, live bool)
 
 // watch calls take for the existing messages of the subject and then for each new write, in
 // order, one at a time. It returns when all existing messages have been delivered, or when ctx
-// ends. begin selects the existing messages. headersOnly omits the data. For rewound, see
-// [StreamWatch].
+// ends; see [WithPatience]. begin selects the existing messages. headersOnly omits the data. For
+// rewound, see [StreamWatch].
 func (c *Conn) watch(ctx context.Context, what, stream, subject string, take taker, begin beginning, headersOnly bool, rewound func()) (*StreamWatch, error) {
-	w := &StreamWatch{c: c, rewound: rewound, what: what, stream: stream, subject: subject, begin: begin, headersOnly: headersOnly, take: take, over: make(chan struct{}), loaded: make(chan struct{})}
+	w := &StreamWatch{c: c, rewound: rewound, what: what, stream: stream, subject: subject, begin: begin, headersOnly: headersOnly, take: take, over: make(chan struct{}), loaded: make(chan struct{}), opening: ctx, reported: time.Now()}
 	w.life, w.end = context.WithCancel(context.Background())
 	ended, err := w.subscribe()
 	if err != nil {
@@ -210,10 +214,23 @@ func (d *delivery) take(m *nats.Msg) {
 	w := d.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !w.live {
+		d.readingLocked()
+	}
 	w.take(m, meta.Sequence.Stream, w.live)
 	w.last = meta.Sequence.Stream
 	if d.count >= d.initial || meta.NumPending == 0 {
 		w.caughtUpLocked()
+	}
+}
+
+// readingLocked notes that one of the existing messages was read.
+func (d *delivery) readingLocked() {
+	w := d.w
+	progressed(w.opening)
+	if time.Since(w.reported) >= reportEvery {
+		w.reported = time.Now()
+		w.c.log.Info("still reading; this takes longer the more is stored", "what", w.what, "read", d.count, "of", d.initial)
 	}
 }
 

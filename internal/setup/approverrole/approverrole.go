@@ -102,7 +102,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				return err
 			}
 			opened.Add(conn.Close)
-			opening, cancel := context.WithTimeout(ctx, setup.OpenFor)
+			opening, cancel := setup.Opening(ctx)
 			defer cancel()
 			ring, err := c.DataKeys(opening, conn, false, log)
 			if err != nil {

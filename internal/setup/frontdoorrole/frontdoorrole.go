@@ -74,7 +74,7 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 			opened.Add(stored.Close)
 			conn.OnUnexpected(m.Unexpected)
 			stored.OnUnexpected(m.Unexpected)
-			opening, cancel := context.WithTimeout(ctx, setup.OpenFor)
+			opening, cancel := setup.Opening(ctx)
 			defer cancel()
 			ring, err := c.DataKeys(opening, stored, true, log)
 			if err != nil {

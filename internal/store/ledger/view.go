@@ -22,7 +22,8 @@ type view struct {
 	openOf   map[schema.PrincipalID]usage    // the same, per requester
 	reserved map[schema.ApprovalID]*Approval // approvals that are being stored, by id
 	argBytes int
-	ended    []schema.ApprovalID // ids in the order of their observed end
+	ended    []schema.ApprovalID // ids in the order of their observed end; a ring once it is full
+	oldest   int                 // index in ended of the oldest id, once it is full
 	watchers watchers.Set[*Approval]
 }
 
@@ -65,7 +66,7 @@ func (v *view) put(a *Approval, revision, sequence uint64) bool {
 	case !a.State.Ended():
 		v.countLocked(a, 1)
 	case !known || !was.a.State.Ended():
-		v.ended = append(v.ended, a.ID)
+		v.endLocked(a.ID)
 	}
 	args := was.args
 	if a.State.Ended() && args != nil {
@@ -73,13 +74,18 @@ func (v *view) put(a *Approval, revision, sequence uint64) bool {
 		args = nil
 	}
 	v.rows[a.ID] = row{a, revision, sequence, args}
-	if over := len(v.ended) - v.maxEnded; over > 0 {
-		for _, id := range v.ended[:over] {
-			delete(v.rows, id)
-		}
-		v.ended = slices.Delete(v.ended, 0, over)
-	}
 	return true
+}
+
+// endLocked notes that an approval ended. If there are too many, it replaces the oldest one.
+func (v *view) endLocked(id schema.ApprovalID) {
+	if len(v.ended) < v.maxEnded {
+		v.ended = append(v.ended, id)
+		return
+	}
+	delete(v.rows, v.ended[v.oldest])
+	v.ended[v.oldest] = id
+	v.oldest = (v.oldest + 1) % len(v.ended)
 }
 
 func (v *view) get(id schema.ApprovalID) (*Approval, uint64, bool) {

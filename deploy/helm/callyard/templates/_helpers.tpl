@@ -89,7 +89,7 @@ spec:
       startupProbe:
         httpGet: {path: /livez, port: http{{ if .values.tlsSecret }}, scheme: HTTPS{{ end }}}
         periodSeconds: 2
-        failureThreshold: 30
+        failureThreshold: 300  # reading very many approvals takes minutes
       livenessProbe:
         httpGet: {path: /livez, port: http{{ if .values.tlsSecret }}, scheme: HTTPS{{ end }}}
         periodSeconds: 10
