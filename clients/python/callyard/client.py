@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -15,7 +16,7 @@ from .paths import segment
 from .rest.client import Client as RestClient
 from .rest.models import Call, CallState, CallToolResult, ConfirmationRequest
 from .rest.types import Unset
-from .retries import RETRIES, RetryingAsyncClient, RetryingClient
+from .retries import DEADLINE, RETRIES, RetryingAsyncClient, RetryingClient
 
 _ONE_WAIT = 30
 """The wait parameter of one request, in seconds. It is shorter than the timeouts of common proxies."""
@@ -80,7 +81,8 @@ class Client(RestClient):
         ends = _deadline(timeout)
         while True:
             http = self.get_httpx_client()
-            result = _ended(http.get(_path(call_id), **_poll(ends, http.timeout)))
+            with _until(call_id, ends):
+                result = _ended(http.get(_path(call_id), **_poll(ends, http.timeout)))
             if result is not None:
                 return result
             _check_time(call_id, ends)
@@ -90,7 +92,8 @@ class Client(RestClient):
         ends = _deadline(timeout)
         while True:
             http = self.get_async_httpx_client()
-            result = _ended(await http.get(_path(call_id), **_poll(ends, http.timeout)))
+            with _until(call_id, ends):
+                result = _ended(await http.get(_path(call_id), **_poll(ends, http.timeout)))
             if result is not None:
                 return result
             _check_time(call_id, ends)
@@ -186,12 +189,37 @@ def _deadline(timeout: float | None) -> float:
 
 
 def _poll(ends: float, timeout: httpx.Timeout) -> dict[str, Any]:
-    """Return the wait parameter of one request, and its timeouts: the front door may take that time to answer."""
-    wait = math.ceil(min(max(ends - time.monotonic(), 0), _ONE_WAIT))
+    """Return the wait parameter of one request, its timeouts, and its deadline.
+
+    The front door may take the time of the wait parameter to answer. That is in whole seconds, so the
+    last request ends with the timeout of the wait, and not with the answer. A wait without time left
+    asks once, without a deadline.
+    """
+    left = ends - time.monotonic()
+    wait = math.ceil(min(max(left, 0), _ONE_WAIT))
     read = None if timeout.read is None else timeout.read + wait
-    return {"params": {"wait": wait}, "timeout": httpx.Timeout(connect=timeout.connect, read=read, write=timeout.write, pool=timeout.pool)}
+    limits = {"connect": timeout.connect, "read": read, "write": timeout.write, "pool": timeout.pool}
+    if left <= 0 or math.isinf(left):
+        return {"params": {"wait": wait}, "timeout": httpx.Timeout(**limits)}
+    limits = {name: left if limit is None else min(limit, left) for name, limit in limits.items()}
+    return {"params": {"wait": wait}, "timeout": httpx.Timeout(**limits), "extensions": {DEADLINE: ends}}
+
+
+@contextmanager
+def _until(call_id: str, ends: float) -> Iterator[None]:
+    """Turn a request that ended with the timeout of the wait into a TimeoutError."""
+    try:
+        yield
+    except httpx.TimeoutException as fault:
+        if time.monotonic() < ends:
+            raise
+        raise _too_late(call_id) from fault
 
 
 def _check_time(call_id: str, ends: float) -> None:
     if time.monotonic() >= ends:
-        raise TimeoutError(f"Call {call_id} has not ended within the time; it goes on.")
+        raise _too_late(call_id)
+
+
+def _too_late(call_id: str) -> TimeoutError:
+    return TimeoutError(f"Call {call_id} did not end within the timeout, which does not cancel it.")

@@ -10,7 +10,8 @@ A request is retried:
 - after a network error, if the request is repeatable or no connection was established
 
 The pause is Retry-After, or a backoff that grows from 0.5 s to 8 s without it. A request
-whose body is generated while it is sent is not retried.
+whose body is generated while it is sent is not retried, nor is one whose deadline is earlier
+than the end of the pause.
 
 The last answer of a proxy that is no result, such as a redirect or its sign-in page, raises
 `ProblemError`, because the generated functions expect JSON.
@@ -31,6 +32,9 @@ RETRIES = 2
 LONGEST = 60.0
 """The longest Retry-After that is honored, in seconds. If it is longer, the caller gets the response immediately."""
 
+DEADLINE = "callyard_deadline"
+"""The extension of a request that holds its deadline, as a value of time.monotonic."""
+
 _TEMPORARY = frozenset({429, 503})
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 
@@ -40,6 +44,12 @@ def pause(request: httpx.Request, answer: httpx.Response | httpx.TransportError,
 
     The body of a response with status 429 or 503 must have been read.
     """
+    wait = _pause(request, answer, attempt)
+    ends = request.extensions.get(DEADLINE)
+    return None if wait is None or (ends is not None and time.monotonic() + wait >= ends) else wait
+
+
+def _pause(request: httpx.Request, answer: httpx.Response | httpx.TransportError, attempt: int) -> float | None:
     keyed = "Idempotency-Key" in request.headers
     repeatable = keyed or request.method in _SAFE
     if not isinstance(request.stream, httpx.ByteStream):

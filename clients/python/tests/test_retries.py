@@ -201,6 +201,45 @@ class Retries(unittest.TestCase):
         self.assertEqual(requests[0].url.params["wait"], "30")
         self.assertEqual(requests[0].extensions["timeout"], {"connect": 2.0, "read": 32.0, "write": 2.0, "pool": 2.0})
 
+    def test_wait_ends_with_its_timeout_although_the_front_door_answers_later(self) -> None:
+        requests: list[str] = []
+        over = threading.Event()
+
+        class Waiting(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                requests.append(self.path)
+                over.wait(20)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Waiting)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(thread.join)
+        self.addCleanup(server.shutdown)
+        self.addCleanup(over.set)
+
+        async def wait() -> None:
+            async with callyard.connect(url) as client:
+                await client.wait_async("call_1", timeout=0.2)
+
+        url = f"http://127.0.0.1:{server.server_port}"
+        with callyard.connect(url) as client, self.assertRaises(TimeoutError):
+            client.wait("call_1", timeout=0.2)
+        with self.assertRaises(TimeoutError):
+            asyncio.run(wait())
+        self.assertEqual((requests, self.slept), (["/calls/call_1?wait=1"] * 2, []))
+
+    def test_wait_raises_the_error_of_the_connection_if_its_timeout_ends_before_the_retry(self) -> None:
+        def answer(request: httpx.Request) -> httpx.Response:
+            raise httpx.ConnectError("refused", request=request)
+
+        with callyard.connect("http://callyard.test", httpx_args={"transport": httpx.MockTransport(answer)}) as client, self.assertRaises(httpx.ConnectError):
+            client.wait("call_1", timeout=0.1)
+        self.assertEqual(self.slept, [])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -46,14 +46,25 @@ export class WaitTimeoutError extends CallyardError {
 /** The wait parameter of one request, in seconds. It is shorter than the timeouts of common proxies. */
 const oneWait = 30;
 
+/** The longest timeout of timers, in milliseconds. */
+const longestTimeout = 2 ** 31 - 1;
+
 const going = new Set<Schemas["CallState"]>(["held", "queued", "running"]);
 
 export function callsOf(client: Client<paths, "application/json" | "application/problem+json">): Calls {
   const wait: Calls["wait"] = async (callId, { timeoutMs = Infinity, signal } = {}) => {
     const ends = Date.now() + timeoutMs;
+    const late = () => new WaitTimeoutError(`Call ${callId} did not end within the timeout, which does not cancel it.`);
     for (;;) {
-      const seconds = Math.ceil(Math.min(Math.max(ends - Date.now(), 0) / 1000, oneWait));
-      const { data, error, response } = await client.GET("/calls/{id}", { params: { path: { id: callId }, query: { wait: seconds } }, signal: signal ?? null });
+      const left = ends - Date.now();
+      const seconds = Math.ceil(Math.min(Math.max(left, 0) / 1000, oneWait));
+      // The wait parameter is in whole seconds, so the last request ends with the timeout and not
+      // with the answer. A wait without time left asks once.
+      const limit = left > 0 && left <= longestTimeout ? AbortSignal.timeout(Math.ceil(left)) : undefined;
+      const request = client.GET("/calls/{id}", { params: { path: { id: callId }, query: { wait: seconds } }, signal: eitherOf(signal, limit) });
+      const { data, error, response } = await request.catch((fault: unknown) => {
+        throw limit?.aborted && !signal?.aborted ? late() : fault;
+      });
       if (!data) {
         throw refusal(error, response);
       }
@@ -67,7 +78,7 @@ export function callsOf(client: Client<paths, "application/json" | "application/
         throw new CallError(data);
       }
       if (Date.now() >= ends) {
-        throw new WaitTimeoutError(`Call ${callId} has not ended within the time; it goes on.`);
+        throw late();
       }
     }
   };
@@ -96,6 +107,11 @@ export function callsOf(client: Client<paths, "application/json" | "application/
       }
     },
   };
+}
+
+/** Returns a signal that aborts when one of the two does. */
+function eitherOf(a: AbortSignal | undefined, b: AbortSignal | undefined): AbortSignal | null {
+  return a && b ? AbortSignal.any([a, b]) : (a ?? b ?? null);
 }
 
 /** Returns the error for an answer of a newer front door, or of another service. */

@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 
-import { createClient, ProblemError, textOf } from "../src/index.js";
+import { createClient, ProblemError, textOf, WaitTimeoutError } from "../src/index.js";
 
 const problem = JSON.stringify({ type: "/problems/quota-exceeded", title: "Quota exceeded", status: 429, detail: "Wait.", error: "Wait.", retryable: true });
 const done = JSON.stringify({ content: [{ type: "text", text: "done" }], outcome: "completed" });
@@ -105,6 +105,23 @@ test("a broken connection is tried again only with a key", async (t) => {
 test("an aborted request does not wait", async (t) => {
   const { url } = await refusing(t, [429, ours, "50"]);
   await assert.rejects(createClient(url).call("demo", "echo", {}, { signal: AbortSignal.timeout(200) }), { name: "TimeoutError" });
+});
+
+test("wait ends with its timeout although the front door answers later", async (t) => {
+  const paths: (string | undefined)[] = [];
+  const server = createServer((request) => {
+    paths.push(request.url);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const client = createClient(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  await assert.rejects(client.wait("call_1", { timeoutMs: 200 }), WaitTimeoutError);
+  await assert.rejects(client.wait("call_1", { timeoutMs: 200, signal: new AbortController().signal }), WaitTimeoutError);
+  await assert.rejects(client.wait("call_1", { timeoutMs: 60_000, signal: AbortSignal.timeout(200) }), { name: "TimeoutError" });
+  assert.deepEqual(paths, ["/calls/call_1?wait=1", "/calls/call_1?wait=1", "/calls/call_1?wait=30"]);
 });
 
 test("a refusal names each fault", () => {
