@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 var tools = []eval.Tool{
@@ -91,17 +93,48 @@ func TestItemWithoutAValidResultIsMaskedNotZero(t *testing.T) {
 
 func TestInvalidRequestsAreRefusedWithAReason(t *testing.T) {
 	for body, want := range map[string]string{
-		`{"items":[{"completions":"x"}]}`:                            "completions",
-		`{"preset":"other","items":[]}`:                              "there is no reward",
-		`{"weights":{"style":1},"items":[]}`:                         "there is no term",
-		`{"items":[{"calls":[{"name":"a","outcome":"great"}]}]}`:     "outcome",
-		`{"items":[` + strings.Repeat(`{},`, MaxItems) + `{}` + `]}`: "at most 1024",
+		`{"items":[{"completions":"x"}]}`:                                      "completions",
+		`{"preset":"other","items":[]}`:                                        "there is no reward",
+		`{"weights":{"style":1},"items":[]}`:                                   "there is no term",
+		`{"items":[{"expected":[],"calls":[{"name":"a","outcome":"great"}]}]}`: "outcome",
+		`{"items":[` + strings.Repeat(`{},`, MaxItems) + `{}` + `]}`:           "at most 1024",
 		`[]`: "cannot be read",
 	} {
 		var s Service
 		if _, err := s.Score([]byte(body)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v, want %s", body, err, want)
 		}
+	}
+}
+
+func TestItemsWithoutAnswerOrLabelAreRefused(t *testing.T) {
+	for body, want := range map[string][]string{
+		`{"items":[{"completion":"x","expected":["a"]},{"completion":"x"}]}`:                                     {"/items/1"},
+		`{"items":[{"expected":["a"]}]}`:                                                                         {"/items/0"},
+		`{"items":[{"id":"a"}]}`:                                                                                 {"/items/0", "/items/0"},
+		`{"items":[{"completion":null,"expected":null}]}`:                                                        {"/items/0", "/items/0"},
+		`{"items":[{"completion":"","expected":[]}]}`:                                                            nil,
+		`{"items":[{"calls":[],"expected_calls":[]}]}`:                                                           nil,
+		`{"items":[{"failure_kind":"worker-lost"}]}`:                                                             nil,
+		`{"weights":{"selection":0,"format":0,"state":1},"items":[{"state":"a","expected_state":"a"}]}`:          nil,
+		`{"weights":{"selection":0,"format":0,"execution":1},"items":[{"calls":[{"name":"a","outcome":"ok"}]}]}`: {"/items/0"},
+	} {
+		var s Service
+		_, err := s.Score([]byte(body))
+		var got []string
+		if err != nil {
+			for _, fault := range schema.AsError(err).Faults {
+				got = append(got, fault.Pointer)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: faults at %q, want %q (%v)", body, got, want, err)
+		}
+	}
+	var s Service
+	_, err := s.Score([]byte(`{"items":[` + strings.Repeat(`{},`, maxFaults) + `{}]}`))
+	if faults := schema.AsError(err).Faults; len(faults) != maxFaults+1 || faults[maxFaults].Message != "and 22 more" {
+		t.Errorf("an error lists %d faults: %v", len(faults), faults)
 	}
 }
 

@@ -233,6 +233,9 @@ func (s *Server) reward(w http.ResponseWriter, r *http.Request, _ schema.Princip
 		return nil, err
 	}
 	out, err := s.rewards.Score(body)
+	if _, told := errors.AsType[*schema.Error](err); told {
+		return nil, err
+	}
 	if err != nil {
 		return nil, schema.Errorf(schema.KindInvalidRequest, "%w", err)
 	}

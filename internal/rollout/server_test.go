@@ -169,6 +169,10 @@ func TestAFaultOfARequestNamesItsMember(t *testing.T) {
 			t.Errorf("%s: %d %s", body, got.Code, got.Body)
 		}
 	}
+	got := post(t, s, "/rewards", `{"items":[{"completion":"a","expected":[]},{"completion":"a"}]}`, nil)
+	if got.Code != http.StatusUnprocessableEntity || !strings.Contains(got.Body.String(), `"pointer":"/items/1"`) {
+		t.Errorf("an item without a label: %d %s", got.Code, got.Body)
+	}
 	begun := post(t, s, "/reset", "{}", nil)
 	if got := post(t, s, "/step", `{"action":{"type":5}}`, begun); !strings.Contains(got.Body.String(), "The member type of the action has a value of a wrong type: number.") {
 		t.Errorf("an action: %d %s", got.Code, got.Body)
