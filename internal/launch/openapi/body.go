@@ -1,13 +1,9 @@
 package openapi
 
 import (
-	"bytes"
 	"encoding/base64"
-	"fmt"
 	"maps"
 	"mime"
-	"mime/multipart"
-	"net/textproto"
 	"slices"
 	"strings"
 
@@ -59,6 +55,7 @@ func (b *builder) requestBody(c candidate) string {
 		out.form = formURL
 	case kind == "multipart/form-data":
 		out.form = formMultipart
+		out.schema = out.withFiles(b.doc)
 		out.findBinary(b.doc)
 	case strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "xml") || strings.HasSuffix(kind, "yaml"):
 		out.form = formText
@@ -119,54 +116,6 @@ func cleanMedia(kind string) string {
 }
 
 func isJSON(kind string) bool { return adapt.IsJSON(kind) }
-
-// findBinary records the binary fields.
-func (b *body) findBinary(doc *document) {
-	s := newSchemas(doc, true)
-	s.form = true
-	b.binary = make(map[string]bool)
-	s.addBinary(b.schema, b.binary)
-}
-
-// addBinary adds the names of the binary fields of an object to binary.
-func (s *schemas) addBinary(v any, binary map[string]bool) {
-	m := s.resolve(v)
-	if s.budget--; s.budget < 0 { // a schema may refer to itself
-		return
-	}
-	fields, _ := m["properties"].(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if s.holdsBytes(fields[name]) {
-			binary[name] = true
-		}
-	}
-	for _, part := range alternatives(m) {
-		s.addBinary(part, binary)
-	}
-}
-
-// holdsBytes reports whether a field is a file or a list of files.
-func (s *schemas) holdsBytes(v any) bool {
-	m := s.resolve(v)
-	if s.budget--; m == nil || s.budget < 0 {
-		return false
-	}
-	if s.isBinary(m) || m["contentEncoding"] == "base64" || hasType(m, "array") && s.holdsBytes(m["items"]) {
-		return true
-	}
-	return slices.ContainsFunc(alternatives(m), s.holdsBytes)
-}
-
-// alternatives returns the schemas in allOf, anyOf and oneOf. An optional file is often described by
-// an anyOf of the file and null.
-func alternatives(m map[string]any) []any {
-	var all []any
-	for _, key := range [...]string{"allOf", "anyOf", "oneOf"} {
-		list, _ := m[key].([]any)
-		all = append(all, list...)
-	}
-	return all
-}
 
 // describe returns the schema of the argument.
 func (b *body) describe(s *schemas) any {
@@ -257,81 +206,4 @@ func (b *body) writeURL(v value) ([]byte, string, error) {
 		out = append(out, fields...)
 	}
 	return []byte(strings.Join(out, "&")), b.kind, nil
-}
-
-func (b *body) writeMultipart(v value) ([]byte, string, error) {
-	var buf bytes.Buffer
-	w := multipart.NewWriter(&buf)
-	for _, m := range v.members {
-		items := []value{m.value}
-		if m.value.kind == 'a' {
-			items = m.value.items
-		}
-		for _, item := range items {
-			if item.kind == '0' {
-				continue
-			}
-			if err := b.part(w, m.name, item); err != nil {
-				return nil, "", err
-			}
-		}
-	}
-	if err := w.Close(); err != nil {
-		return nil, "", fmt.Errorf("writing the body: %w", err)
-	}
-	return buf.Bytes(), w.FormDataContentType(), nil
-}
-
-// part writes one field of a multipart body.
-func (b *body) part(w *multipart.Writer, name string, v value) error {
-	p := &param{key: b.key + "." + name}
-	kind := ""
-	if enc := b.encoding[name]; enc != nil {
-		first, _, _ := strings.Cut(enc.ContentType, ",")
-		if kind = cleanMedia(first); strings.Contains(kind, "*") {
-			kind = ""
-		}
-	}
-	head := make(textproto.MIMEHeader)
-	var data []byte
-	switch {
-	case b.binary[name]:
-		if v.kind != 's' {
-			return p.refused("must be a string with bytes in base64.")
-		}
-		var err error
-		if data, err = decodeBytes(v.text); err != nil {
-			return p.refused("is not base64; encode the bytes in base64.")
-		}
-		head.Set("Content-Disposition", multipart.FileContentDisposition(name, legalName(name)))
-		if kind == "" {
-			kind = "application/octet-stream"
-		}
-	case v.kind == 'o' || v.kind == 'a' || isJSON(kind):
-		data, kind = v.raw, "application/json"
-		fallthrough
-	default:
-		if data == nil {
-			data = []byte(v.text)
-		}
-		// The writer escapes characters that would end the name.
-		head.Set("Content-Disposition", disposition(name))
-	}
-	if kind != "" {
-		head.Set("Content-Type", kind)
-	}
-	part, err := w.CreatePart(head)
-	if err != nil {
-		return fmt.Errorf("writing the body: %w", err)
-	}
-	if _, err := part.Write(data); err != nil {
-		return fmt.Errorf("writing the body: %w", err)
-	}
-	return nil
-}
-
-// disposition returns the header that names a field, with characters escaped that would end the name.
-func disposition(name string) string {
-	escaped := strings.NewReplacer("\\", "\\\\", `"`, "%22", "\r", "%0D", "\n", "%0A").Replace(name)
-	return `form-data; name="` + escaped + `"`
 }

@@ -71,6 +71,40 @@ func TestFilesOfAMultipartBodyAreSentAsBytes(t *testing.T) {
 	refused(t, s, srv, "upload", `{"body":{"file":"not base64!"}}`)
 }
 
+// encodings is a document that declares the media types of the fields of a form.
+const encodings = `{"openapi":"3.1.0","info":{"title":"x","version":"1"},"paths":{
+  "/files":{"post":{"operationId":"upload","requestBody":{"required":true,"content":{"multipart/form-data":{
+    "schema":{"$ref":"#/components/schemas/Form"},
+    "encoding":{"profile":{"contentType":"image/png, image/jpeg"},"cover":{"contentType":"image/*"},"table":{"contentType":"text/csv"},"patch":{"contentType":"application/merge-patch+json"},"any":{"contentType":"application/json"}}}}},
+    "responses":{"200":{"description":"ok"}}}}
+},"components":{"schemas":{"Form":{"type":"object","properties":{
+    "profile":{"description":"the picture"},"cover":{"type":"string","format":"binary"},"table":{"type":"string"},"patch":{"type":"object"},"any":{},
+    "open":{},"count":{"type":"integer"},"ratio":{"type":"number"},"yes":{"type":"boolean"},"sizes":{"type":"array","items":{"type":"integer"}},"places":{"type":"array","items":{"type":"object"}},"pairs":{"type":"array","items":{"type":"array","items":{"type":"integer"}}}}}}}}`
+
+// The defaults are those of the Encoding Object: text for texts, numbers and booleans, JSON for objects,
+// and one part for each item of an array. A part without a Content-Type is text/plain (RFC 7578).
+func TestTheFieldsOfAFormHaveTheMediaTypesOfTheDocument(t *testing.T) {
+	srv := newService(t)
+	s := open(t, Config{ID: "uploads", OpenAPI: config.OpenAPI{Document: write(t, encodings), BaseURL: srv.URL}})
+	callOK(t, s, "upload", `{"body":{"profile":"/9j/","cover":"R0lGODlh","table":"a,b","patch":{"a":1},"any":"x","open":"y","count":9007199254740993,"ratio":1.0,"yes":true,"sizes":[1,2],"places":[{"x":1}],"pairs":[[1,2]]}}`)
+	want := []formPart{
+		{"profile", "profile", "image/jpeg", "\xff\xd8\xff"}, {"cover", "cover", "image/gif", "GIF89a"}, {"table", "", "text/csv", "a,b"}, {"patch", "", "application/merge-patch+json", `{"a":1}`}, {"any", "", "application/json", `"x"`},
+		{"open", "", "", "y"}, {"count", "", "", "9007199254740993"}, {"ratio", "", "", "1.0"}, {"yes", "", "", "true"},
+		{"sizes", "", "", "1"}, {"sizes", "", "", "2"}, {"places", "", "application/json", `{"x":1}`}, {"pairs", "", "application/json", "[1,2]"},
+	}
+	if diff := cmp.Diff(want, partsOf(t, srv.last(t))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	callOK(t, s, "upload", `{"body":{"profile":"AP8=","cover":"AP8="}}`)
+	want = []formPart{{"profile", "profile", "image/png", "\x00\xff"}, {"cover", "cover", "application/octet-stream", "\x00\xff"}}
+	if diff := cmp.Diff(want, partsOf(t, srv.last(t))); diff != "" {
+		t.Errorf("bytes of no known type (-want +got):\n%s", diff)
+	}
+	if tool := string(current(t, s).byName["upload"].tool); !strings.Contains(tool, `"profile":{"contentEncoding":"base64","description":"the picture"`) {
+		t.Errorf("the argument is not described as base64: %s", tool)
+	}
+}
+
 func TestOnlyInAFormIsAStringWithAMediaTypeBase64(t *testing.T) {
 	srv := newService(t)
 	s := open(t, Config{ID: "uploads", OpenAPI: config.OpenAPI{Document: write(t, fastAPI), BaseURL: srv.URL}})
