@@ -289,16 +289,18 @@ func (c *converter) results(p toolParts) *value {
 // renames adds a note for each property with another name in the target. at is the schema in the
 // input: either root or the schema that root was converted from.
 func (c *converter) renames(at, root *value) {
+	names := c.to.propertyNames(root)
+	if len(names) == 0 {
+		return
+	}
 	var walk func(s *value, below string, depth int)
 	walk = func(s *value, below string, depth int) {
 		if depth > maxDepth || !s.isObject() {
 			return
 		}
-		if to := c.to.renamed(s.get("properties")); to != nil {
-			for _, m := range s.get("properties").members {
-				if shown, ok := to[m.name]; ok {
-					c.note(at, NoteChanged, below+"/properties/"+escape(m.name), "The property is named %s here.", quote(shown))
-				}
+		for _, m := range membersOf(s.get("properties")) {
+			if shown, ok := names[m.name]; ok {
+				c.note(at, NoteChanged, below+"/properties/"+escape(m.name), "The property is named %s here.", quote(shown))
 			}
 		}
 		eachSchema(s, below, func(sub *value, below string) { walk(sub, below, depth+1) })

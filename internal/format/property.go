@@ -1,9 +1,5 @@
 package format
 
-import (
-	"slices"
-)
-
 // maxPropertyName limits the length of a property name.
 const maxPropertyName = 64
 
@@ -25,28 +21,43 @@ func (f Format) propertyName(name string) string {
 	return near[:min(len(near), maxPropertyName)]
 }
 
-// renamed returns the provider's names for those properties of an object whose own names it does not
-// accept. It returns nil if it accepts all.
-func (f Format) renamed(properties *value) map[string]string {
-	if !properties.isObject() {
+// propertyNames returns the provider's names for those properties of a schema whose own names it does
+// not accept, by own name. The same own name has the same shown name wherever it is in the schema, and
+// two own names never have the same one: branches of a choice apply to the same value, and so do a
+// schema and the target of its reference, so that a written name must stand for one property.
+func (f Format) propertyNames(root *value) map[string]string {
+	if f != Anthropic && f != Gemini || root.size(maxSchemaValues) > maxSchemaValues { // as in Schema
 		return nil
 	}
-	var to map[string]string
-	var taken []string
-	for _, m := range properties.members {
-		near := f.propertyName(m.name)
-		if near == m.name {
-			continue
+	var refused []string
+	seen := make(map[string]bool)
+	var collect func(v *value)
+	collect = func(v *value) {
+		for _, p := range membersOf(v.get("properties")) {
+			if !seen[p.name] && f.propertyName(p.name) != p.name {
+				refused = append(refused, p.name)
+			}
+			seen[p.name] = true
 		}
-		if to == nil {
-			to = make(map[string]string)
+		for _, m := range v.members {
+			collect(m.value)
 		}
-		if properties.get(near) != nil || slices.Contains(taken, near) {
-			tail := digestTail(m.name)
+		for _, item := range v.items {
+			collect(item)
+		}
+	}
+	collect(root)
+	if len(refused) == 0 {
+		return nil
+	}
+	to := make(map[string]string, len(refused))
+	for _, name := range refused {
+		near := f.propertyName(name)
+		if seen[near] {
+			tail := digestTail(name)
 			near = near[:min(len(near), maxPropertyName-len(tail))] + tail
 		}
-		to[m.name] = near
-		taken = append(taken, near)
+		to[name], seen[near] = near, true
 	}
 	return to
 }

@@ -19,31 +19,14 @@ func (f Format) Restore(schema, arguments []byte) []byte {
 	if err != nil {
 		return arguments
 	}
-	r := restorer{format: f, root: f.withoutParts(root), steps: restoreSteps}
+	r := restorer{root: root, names: f.propertyNames(root), steps: restoreSteps}
 	return r.rewritten(v, arguments)
-}
-
-// withoutParts returns a schema whose top is one object, as [Format.Schema] shows it. The properties of
-// its parts get their names together there, so that no two have the same.
-func (f Format) withoutParts(root *value) *value {
-	p := plain{format: f, root: root, notes: &notes{}}
-	switch {
-	case f != Anthropic && f != Gemini, root.size(maxSchemaValues) > maxSchemaValues: // no property is renamed
-		return root
-	case root.get("$ref") == nil && root.get("allOf") == nil && root.get("anyOf") == nil && root.get("oneOf") == nil:
-		return root
-	case f == Gemini:
-		p.format = OpenAI // see geminiSchema
-	}
-	p.root = root.clone()
-	p.top()
-	return p.root
 }
 
 // rename is the inverse of [Format.Restore]: it renames properties to the names that
 // [Format.Schema] gives them. All other bytes are unchanged.
 func (f Format) rename(root, v *value, arguments []byte) []byte {
-	r := restorer{format: f, root: f.withoutParts(root), steps: restoreSteps, forward: true}
+	r := restorer{root: root, names: f.propertyNames(root), steps: restoreSteps, forward: true}
 	return r.rewritten(v, arguments)
 }
 
@@ -75,10 +58,10 @@ type edit struct {
 }
 
 type restorer struct {
-	format Format
-	root   *value
-	steps  int
-	edits  []edit
+	root  *value
+	names map[string]string // see [Format.propertyNames]
+	steps int
+	edits []edit
 	// forward renames properties to the provider's names and keeps null values.
 	forward bool
 }
@@ -152,40 +135,32 @@ func (r *restorer) walk(v *value, schemas []*value) {
 	}
 }
 
-// names returns the tool's name for each renamed property by the provider's name, and the reverse.
-// Gemini gets the certain schemas as one object; see [inliner.joined].
-func (r *restorer) names(schemas []*value, certain int) (own, shownAs map[string]string) {
+// renamed returns the tool's name for each renamed property of the schemas by the provider's name, and
+// the reverse.
+func (r *restorer) renamed(schemas []*value) (own, shownAs map[string]string) {
 	own, shownAs = make(map[string]string), make(map[string]string)
-	add := func(properties *value) {
-		for name, shown := range r.format.renamed(properties) {
-			own[shown], shownAs[name] = name, shown
-		}
-	}
-	if r.format == Gemini {
-		joined := object()
-		for _, s := range schemas[:certain] {
-			for _, p := range membersOf(s.get("properties")) {
-				joined.set(p.name, p.value)
-			}
-		}
-		add(joined)
-		schemas = schemas[certain:]
+	if len(r.names) == 0 {
+		return own, shownAs
 	}
 	for _, s := range schemas {
-		add(s.get("properties"))
+		for _, p := range membersOf(s.get("properties")) {
+			if shown, ok := r.names[p.name]; ok {
+				own[shown], shownAs[p.name] = p.name, shown
+			}
+		}
 	}
 	return own, shownAs
 }
 
 func membersOf(v *value) []member {
-	if v == nil {
+	if !v.isObject() {
 		return nil
 	}
 	return v.members
 }
 
 func (r *restorer) object(v *value, schemas []*value, certain int) {
-	own, shownAs := r.names(schemas, certain)
+	own, shownAs := r.renamed(schemas)
 	gone := make([]bool, len(v.members))
 	for i, m := range v.members {
 		if r.steps--; r.steps < 0 {

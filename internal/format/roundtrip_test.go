@@ -228,7 +228,7 @@ func (j judge) sameMeaning(t *testing.T, f Format, tool *schema.Tool, back []byt
 		}
 		for i, arguments := range append([]*value{v}, variantsOf(v)...) {
 			wants := j.accepts(t, tool.Input, arguments)
-			shown := f.shown(root, arguments)
+			shown := shownAs(f.propertyNames(root), root, arguments)
 			takes := j.accepts(t, back, shown)
 			switch {
 			case wants && !takes:
@@ -256,19 +256,18 @@ func must(v *value, err error) *value {
 	return v
 }
 
-// shown returns the arguments with the property names of the provider's schema.
-func (f Format) shown(s, v *value) *value {
+// shownAs returns the arguments with the property names of the provider's schema.
+func shownAs(names map[string]string, s, v *value) *value {
 	if !v.isObject() || !s.isObject() {
 		return v
 	}
-	names := f.renamed(s.get("properties"))
 	out := object()
 	for _, m := range v.members {
 		name := m.name
-		if to, ok := names[name]; ok {
+		if to, ok := names[name]; ok && s.get("properties").get(name) != nil {
 			name = to
 		}
-		out.set(name, f.shown(s.get("properties").get(m.name), m.value))
+		out.set(name, shownAs(names, s.get("properties").get(m.name), m.value))
 	}
 	return out
 }
@@ -354,6 +353,13 @@ func TestArgumentsAreRestoredAndKeepTheirOtherBytes(t *testing.T) {
 	}
 }
 
+func TestRequiredPropertiesHaveTheirNamesOfAnotherPart(t *testing.T) {
+	input := []byte(`{"type":"object","properties":{"x":{"required":["a b"],"allOf":[{"properties":{"a b":{}}}]}}}`)
+	if x := must(read(Anthropic.Schema(input, false).Schema)).get("properties").get("x"); !slices.Equal(x.get("required").texts(), []string{"a_b"}) {
+		t.Errorf("got %s", x.encode(nil))
+	}
+}
+
 func TestNamesOfPropertiesInPartsOfASchemaAreRestored(t *testing.T) {
 	choice := `{"type":"object","anyOf":[{"properties":{"名前":{"type":"string"}}},{"properties":{"住所":{"type":"string"}}}]}`
 	joined := `{"allOf":[{"properties":{"a-b":{"type":"string"}}},{"properties":{"a.b":{"type":"string"}}}]}`
@@ -372,6 +378,14 @@ func TestNamesOfPropertiesInPartsOfASchemaAreRestored(t *testing.T) {
 		}
 	}
 	for _, f := range []Format{Anthropic, Gemini} {
+		nested := []byte(`{"type":"object","properties":{"x":` + choice + `}}`)
+		for _, branch := range must(read(f.Schema(nested, false).Schema)).get("properties").get("x").get("anyOf").items {
+			p := branch.get("properties").members[0]
+			got := string(f.Restore(nested, []byte(`{"x":{`+string(quote(p.name))+`:"x"}}`)))
+			if name := must(read([]byte(got))).get("x").members[0].name; !strings.Contains(p.value.get("description").text(), string(quote(name))) {
+				t.Errorf("%s: %s in a branch, described as %s, is restored as %s", f, p.name, p.value.get("description").text(), got)
+			}
+		}
 		// The names that the provider sees, with the descriptions that say what they stand for.
 		properties := must(read(f.Schema([]byte(choice), false).Schema)).get("properties")
 		for _, p := range properties.members {

@@ -50,7 +50,7 @@ func (f Format) Schema(raw json.RawMessage, strict bool) Shape {
 	if f == Gemini {
 		return geminiSchema(root, n)
 	}
-	p := plain{format: f, root: root.clone(), notes: n}
+	p := plain{format: f, root: root.clone(), notes: n, names: f.propertyNames(root)}
 	p.dropMistakes(p.root)
 	p.top()
 	p.walk(p.root, "", 0)
@@ -76,6 +76,7 @@ type plain struct {
 	format  Format
 	root    *value
 	notes   *notes
+	names   map[string]string // see [Format.propertyNames]
 	changed bool
 	newer   bool // an older keyword was converted to 2020-12
 }
@@ -259,21 +260,25 @@ func (p *plain) walk(s *value, at string, depth int) {
 		}
 	}
 	eachSchema(s, at, func(sub *value, at string) { p.walk(sub, at, depth+1) })
-	if names := p.format.renamed(s.get("properties")); names != nil {
-		rename(s, names)
+	if rename(s, p.names) {
 		p.changed = true
 	}
 }
 
-// rename renames properties and adds the old name to their descriptions.
-func rename(s *value, names map[string]string) {
-	properties := s.get("properties")
-	for i, m := range properties.members {
+// rename renames properties and adds the old name to their descriptions. It reports whether it renamed
+// any.
+func rename(s *value, names map[string]string) (changed bool) {
+	if len(names) == 0 {
+		return false
+	}
+	properties := membersOf(s.get("properties"))
+	for i, m := range properties {
 		to, ok := names[m.name]
 		if !ok {
 			continue
 		}
-		properties.members[i].name = to
+		changed = true
+		properties[i].name = to
 		if m.value.isObject() {
 			describe(m.value, "The tool calls it "+string(quote(m.name))+".")
 		}
@@ -281,10 +286,12 @@ func rename(s *value, names map[string]string) {
 	if required := s.get("required"); required.isList() {
 		for i, item := range required.items {
 			if to, ok := names[item.text()]; ok {
+				changed = true
 				required.items[i] = str(to)
 			}
 		}
 	}
+	return changed
 }
 
 // describe adds a sentence to the description of a schema.

@@ -12,14 +12,17 @@ const geminiDepth = 32
 
 // gemini converts a schema to the subset of OpenAPI 3.0 that Gemini accepts. Gemini's objects accept
 // only their named properties, so keywords that close an object are dropped.
-type gemini struct{ inliner }
+type gemini struct {
+	inliner
+	names map[string]string // see [Format.propertyNames]
+}
 
 func geminiSchema(root *value, n *notes) Shape {
 	p := plain{format: OpenAI, root: root.clone(), notes: n} // requires the same root: one object without alternatives
 	p.dropMistakes(p.root)
 	p.top()
 	everySchema(p.root, 0, p.drafts)
-	g := &gemini{inliner{root: p.root, notes: n, space: inlineBudget}}
+	g := &gemini{inliner: inliner{root: p.root, notes: n, space: inlineBudget}, names: Gemini.propertyNames(root)}
 	out := g.convert(p.root, "", 0)
 	if out.get("properties") == nil {
 		return Shape{Loosened: n.all()}
@@ -159,7 +162,6 @@ func (g *gemini) properties(out, s *value, at string, depth int) {
 	if !of.isObject() {
 		return
 	}
-	names := Gemini.renamed(of)
 	all, there := object(), list()
 	for _, m := range of.members {
 		here := at + "/properties/" + escape(m.name)
@@ -169,7 +171,7 @@ func (g *gemini) properties(out, s *value, at string, depth int) {
 		}
 		p := g.convert(m.value, here, depth+1)
 		name := m.name
-		if to, ok := names[name]; ok {
+		if to, ok := g.names[name]; ok {
 			name = to
 			describe(p, "The tool calls it "+string(quote(m.name))+".")
 		}
@@ -177,7 +179,7 @@ func (g *gemini) properties(out, s *value, at string, depth int) {
 	}
 	for _, name := range s.get("required").texts() {
 		shown := name
-		if to, ok := names[name]; ok {
+		if to, ok := g.names[name]; ok {
 			shown = to
 		}
 		if all.get(shown) == nil {
