@@ -86,7 +86,7 @@ func (e *CallError) denial() *Decision {
 // the error is nil and IsError of the result is true. The error is a *[HeldError] if the
 // call needs an approval first, a *[CallError] if it was stored and ended without a result,
 // and a *[ProblemError] if the front door refused the request. Editors change the request,
-// for example [WithIdempotencyKey].
+// for example [WithIdempotencyKey] and [WithCallTimeout].
 func (c *ClientWithResponses) Call(ctx context.Context, server, tool string, arguments any, editors ...RequestEditorFn) (*CallToolResult, error) {
 	request := CallRequest{Server: server, Tool: tool}
 	if arguments != nil {

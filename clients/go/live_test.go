@@ -79,6 +79,10 @@ func TestCallReturnsResultOrProblem(t *testing.T) {
 	if err != nil || callyard.Text(result) != "Echo: k" {
 		t.Errorf("%+v, %v", result, err)
 	}
+	_, err = c.Call(t.Context(), "demo", "sleep", map[string]int{"seconds": 300}, callyard.WithCallTimeout(time.Millisecond/2))
+	if err == nil || !strings.Contains(err.Error(), "did not answer within 1ms") {
+		t.Errorf("a call over its timeout: %v", err)
+	}
 	_, err = c.Call(t.Context(), "demo", "echo", map[string]int{"message": 5})
 	var refusal *callyard.ProblemError
 	if !errors.As(err, &refusal) || refusal.Problem.Status != 422 || refusal.RetryAfter != 0 {

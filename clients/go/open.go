@@ -3,7 +3,9 @@ package callyard
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // New returns a client of the front door at the base URL url, such as
@@ -27,6 +29,17 @@ func New(url, key string, options ...ClientOption) (*ClientWithResponses, error)
 func WithIdempotencyKey(key string) RequestEditorFn {
 	return func(_ context.Context, r *http.Request) error {
 		r.Header.Set("Idempotency-Key", key)
+		return nil
+	}
+}
+
+// WithCallTimeout sets the timeout of a call, in milliseconds rounded up. Without it, the timeout of the
+// server applies. When it has passed, the error reports the outcome of the call, which the error of a
+// context cannot.
+func WithCallTimeout(timeout time.Duration) RequestEditorFn {
+	ms := int64((timeout + time.Millisecond - 1) / time.Millisecond)
+	return func(_ context.Context, r *http.Request) error {
+		r.Header.Set("Callyard-Timeout-Ms", strconv.FormatInt(ms, 10))
 		return nil
 	}
 }
