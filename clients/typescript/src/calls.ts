@@ -3,6 +3,7 @@
 import type { Client } from "openapi-fetch";
 
 import { CallError, CallyardError, HeldError, refusal } from "./errors.js";
+import { isTimeout } from "./retries.js";
 import type { components, paths } from "./schema.js";
 
 type Schemas = components["schemas"];
@@ -63,7 +64,7 @@ export function callsOf(client: Client<paths, "application/json" | "application/
       const limit = left > 0 && left <= longestTimeout ? AbortSignal.timeout(Math.ceil(left)) : undefined;
       const request = client.GET("/calls/{id}", { params: { path: { id: callId }, query: { wait: seconds } }, signal: eitherOf(signal, limit) });
       const { data, error, response } = await request.catch((fault: unknown) => {
-        throw limit?.aborted && !signal?.aborted ? late() : fault;
+        throw limit?.aborted && !signal?.aborted && isTimeout(fault) ? late() : fault;
       });
       if (!data) {
         throw refusal(error, response);

@@ -7,7 +7,8 @@
 //   - after status 409 with Retry-After, if the request has a key, because its call is still
 //     running
 //   - after a network error, if the request is repeatable
-// The pause is Retry-After, or a backoff that grows from 0.5 s to 8 s without it.
+// The pause is Retry-After, or a backoff that grows from 0.5 s to 8 s without it. If the time of the
+// signal passes in the pause after a network error, that error is thrown.
 //
 // An HTML page of a proxy is thrown as a ProblemError, because the caller expects JSON.
 
@@ -28,6 +29,7 @@ export function retrying(fetch: (request: Request) => Promise<Response>, retries
       const spare = request.clone();
       let answer: Response | undefined;
       let seconds: number | undefined;
+      let broken: unknown;
       try {
         answer = await fetch(request);
         seconds = await pause(request, answer, attempt);
@@ -35,17 +37,25 @@ export function retrying(fetch: (request: Request) => Promise<Response>, retries
         if (request.signal.aborted || !repeatable(request)) {
           throw fault;
         }
+        broken = fault;
         seconds = backoff(attempt);
       }
       if (answer && seconds === undefined) {
         return withoutPage(answer, request);
       }
       await answer?.body?.cancel();
-      await sleep((seconds ?? 0) * 1000, request.signal);
+      await sleep((seconds ?? 0) * 1000, request.signal).catch((reason: unknown) => {
+        throw broken !== undefined && isTimeout(reason) ? broken : reason; // the cause, and not only that the time has passed
+      });
       request = spare;
     }
     return withoutPage(await fetch(request), request);
   };
+}
+
+/** Reports whether a request ended with the reason of AbortSignal.timeout. */
+export function isTimeout(reason: unknown): boolean {
+  return reason instanceof Error && reason.name === "TimeoutError";
 }
 
 async function withoutPage(answer: Response, request: Request): Promise<Response> {

@@ -124,6 +124,12 @@ test("wait ends with its timeout although the front door answers later", async (
   assert.deepEqual(paths, ["/calls/call_1?wait=1", "/calls/call_1?wait=1", "/calls/call_1?wait=30"]);
 });
 
+test("a timeout in the pause after a network error reports that error", async () => {
+  const client = createClient("http://callyard.test", { fetch: () => Promise.reject(new TypeError("fetch failed")) });
+  await assert.rejects(client.wait("call_1", { timeoutMs: 100 }), TypeError);
+  await assert.rejects(client.GET("/batches", { signal: AbortSignal.timeout(100) }), TypeError);
+});
+
 test("a refusal names each fault", () => {
   const errors = [
     { pointer: "/a", message: "expected a number" },
