@@ -281,15 +281,21 @@ func (e CompletedCallOutcome) Valid() bool {
 
 // Defines values for ConfigurationDisagreementPart.
 const (
-	ConfigurationDisagreementPartKeys    ConfigurationDisagreementPart = "keys"
-	ConfigurationDisagreementPartPolicy  ConfigurationDisagreementPart = "policy"
-	ConfigurationDisagreementPartServers ConfigurationDisagreementPart = "servers"
+	ConfigurationDisagreementPartCallerKeys ConfigurationDisagreementPart = "caller_keys"
+	ConfigurationDisagreementPartKeys       ConfigurationDisagreementPart = "keys"
+	ConfigurationDisagreementPartPeopleKeys ConfigurationDisagreementPart = "people_keys"
+	ConfigurationDisagreementPartPolicy     ConfigurationDisagreementPart = "policy"
+	ConfigurationDisagreementPartServers    ConfigurationDisagreementPart = "servers"
 )
 
 // Valid indicates whether the value is a known member of the ConfigurationDisagreementPart enum.
 func (e ConfigurationDisagreementPart) Valid() bool {
 	switch e {
+	case ConfigurationDisagreementPartCallerKeys:
+		return true
 	case ConfigurationDisagreementPartKeys:
+		return true
+	case ConfigurationDisagreementPartPeopleKeys:
 		return true
 	case ConfigurationDisagreementPartPolicy:
 		return true
@@ -2965,7 +2971,7 @@ type CompletedCallOutcome string
 
 // ConfigurationDisagreement defines model for ConfigurationDisagreement.
 type ConfigurationDisagreement struct {
-	// Part The part of the configuration.
+	// Part The part of the configuration. people_keys and caller_keys are the public keys in warrants.people_keys and warrants.caller_keys of workers, and the keys with which approvers and front doors sign.
 	//
 	// Examples: policy
 	Part ConfigurationDisagreementPart `json:"part"`
@@ -2979,7 +2985,7 @@ type ConfigurationDisagreement struct {
 	Versions []ConfigurationVersion `json:"versions"`
 }
 
-// ConfigurationDisagreementPart The part of the configuration.
+// ConfigurationDisagreementPart The part of the configuration. people_keys and caller_keys are the public keys in warrants.people_keys and warrants.caller_keys of workers, and the keys with which approvers and front doors sign.
 //
 // Examples: policy
 type ConfigurationDisagreementPart string
@@ -3024,7 +3030,7 @@ type ConfigurationPartPart string
 
 // ConfigurationStatus defines model for ConfigurationStatus.
 type ConfigurationStatus struct {
-	// Disagreements Parts for which processes use different versions: the policy of all processes, the keys of front doors and of approvers, and each server of the workers that run it. After an edit, a part is listed until all processes have read it.
+	// Disagreements Parts for which processes use different versions: the policy of all processes, the keys of front doors and of approvers, and each server of the workers that run it. Also workers that do not trust the key with which an approver or a front door signs approved calls: they refuse those calls. After an edit, a part is listed until all processes have read it.
 	Disagreements []ConfigurationDisagreement `json:"disagreements"`
 
 	// Processes The live front doors, approvers and workers. The answering one is first.
@@ -3036,7 +3042,7 @@ type ConfigurationVersion struct {
 	// Processes The ids of the processes that use this version.
 	Processes []string `json:"processes"`
 
-	// Version A version of the content.
+	// Version A version of the content. For people_keys and caller_keys: the id of the key with which the processes sign, or those of the keys that the workers trust (none without keys).
 	//
 	// Examples: sha256:71accd489c13
 	Version string `json:"version"`

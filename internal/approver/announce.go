@@ -19,7 +19,7 @@ func (a *Approver) announce() {
 	defer tick.Stop()
 	for {
 		inForce := slices.DeleteFunc(a.o.InForce(), func(p schema.InForce) bool { return p.Part == schema.PartServers })
-		if err := a.o.Conn.AnnounceApprover(id, inForce); err != nil {
+		if err := a.o.Conn.AnnounceApprover(id, inForce, a.o.Signer); err != nil {
 			a.o.Log.Debug("announcing the approver failed", "error", err)
 		}
 		select {

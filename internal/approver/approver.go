@@ -78,6 +78,8 @@ type Options struct {
 	// InForce returns the effective configuration of the process, which is announced to front
 	// doors. If nil, nothing is announced.
 	InForce func() []schema.InForce
+	// Signer is the id of the key with which the desk signs warrants, or "". It is announced too.
+	Signer string
 	// Ready returns nil if the ledger can be written, else the reason why not. If nil, the ledger
 	// is assumed to be writable.
 	Ready func() error

@@ -41,6 +41,11 @@ type Process struct {
 	InForce []schema.InForce
 	// Door is the announcement of a front door. It is nil for other roles.
 	Door *schema.FrontDoor
+	// Signer is the id of the key with which a front door or an approver signs warrants, or "".
+	Signer string
+	// Trusts are the keys of warrants that a worker accepts. It is nil for other roles, and for a
+	// worker that does not announce it.
+	Trusts *schema.WarrantKeys
 }
 
 // Processes returns the live front doors, approvers and workers, this front door first.
@@ -48,7 +53,7 @@ func (c *Catalog) Processes() []Process {
 	all := c.peers.processes()
 	for _, w := range c.Workers() {
 		if !w.Draining {
-			all = append(all, Process{ID: string(w.ID), Role: RoleWorker, InForce: w.InForce})
+			all = append(all, Process{ID: string(w.ID), Role: RoleWorker, InForce: w.InForce, Trusts: w.Trusts})
 		}
 	}
 	return all
@@ -56,7 +61,7 @@ func (c *Catalog) Processes() []Process {
 
 // Disagreement is a part of the configuration that differs between processes.
 type Disagreement struct {
-	Part     string              // see [schema.InForce]
+	Part     string              // see [schema.InForce]; PartPeopleKeys or PartCallerKeys for warrants
 	Server   schema.ServerID     // for PartServers
 	Versions map[string][]string // process ids by version
 }
@@ -64,7 +69,7 @@ type Disagreement struct {
 // Disagreements compares the effective configuration of processes: the policy of all, the keys
 // within each role (callers' keys and people's keys are different lists), and each server entry
 // among the workers whose file has it. A process that does not report a part is ignored for that
-// part.
+// part. It also compares the keys with which processes sign warrants with those that workers trust.
 func Disagreements(processes []Process) []Disagreement {
 	type subject struct{ part, server, role string }
 	found := make(map[subject]map[string][]string)
@@ -94,6 +99,7 @@ func Disagreements(processes []Process) []Disagreement {
 			all = append(all, Disagreement{s.part, schema.ServerID(s.server), versions})
 		}
 	}
+	all = append(all, untrusted(processes)...)
 	slices.SortFunc(all, func(a, b Disagreement) int {
 		return strings.Compare(a.Part+" "+string(a.Server), b.Part+" "+string(b.Server))
 	})

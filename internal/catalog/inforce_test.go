@@ -18,7 +18,7 @@ func TestLaggingApproverIsReported(t *testing.T) {
 	approver := srv.Connect(t, "approver")
 	announced := func(id, policy string) func() bool {
 		return func() bool {
-			if err := approver.AnnounceApprover(id, []schema.InForce{{Part: schema.PartPolicy, Version: policy}, {Part: schema.PartKeys, Version: "of people"}}); err != nil {
+			if err := approver.AnnounceApprover(id, []schema.InForce{{Part: schema.PartPolicy, Version: policy}, {Part: schema.PartKeys, Version: "of people"}}, ""); err != nil {
 				t.Fatal(err)
 			}
 			return slices.ContainsFunc(c.Processes(), func(p Process) bool {
@@ -48,5 +48,11 @@ func TestLaggingApproverIsReported(t *testing.T) {
 	if got := Disagreements(c.Processes()); len(got) > 0 {
 		t.Errorf("the keys of callers and those of people are different lists, and yet: %+v", got)
 	}
+	until("the key of the approver is known", func() bool {
+		if err := approver.AnnounceApprover("a1", nil, "k1"); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(c.Processes(), func(p Process) bool { return p.ID == "a1" && p.Signer == "k1" })
+	})
 	until("a silent approver is forgotten", func() bool { return len(c.Processes()) == 1 })
 }

@@ -36,8 +36,9 @@ const (
 
 // peer is the last announcement of a process.
 type peer struct {
-	inForce []schema.InForce
 	door    *schema.FrontDoor // nil for an approver
+	inForce []schema.InForce  // of an approver
+	signer  string            // of an approver
 	seen    time.Time
 }
 
@@ -61,15 +62,15 @@ func (p *peers) own() *schema.FrontDoor {
 func (p *peers) sawRouter(d *schema.FrontDoor) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.routers[d.ID] = peer{d.InForce, d, time.Now()}
+	p.routers[d.ID] = peer{door: d, seen: time.Now()}
 	delete(p.lost, d.ID)
 	return len(p.routers)
 }
 
-func (p *peers) sawApprover(id string, inForce []schema.InForce) {
+func (p *peers) sawApprover(id string, inForce []schema.InForce, signer string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.approvers[id] = peer{inForce: inForce, seen: time.Now()}
+	p.approvers[id] = peer{inForce: inForce, signer: signer, seen: time.Now()}
 }
 
 // expire drops silent processes and returns the number of front doors. While nobody can be heard, the time
@@ -154,16 +155,19 @@ func (p *peers) routerMayLive(id string, grace time.Duration) bool {
 // processes returns the front doors, this one first, and the approvers.
 func (p *peers) processes() []Process {
 	own := p.own()
-	all := []Process{{p.id, RoleFrontDoor, own.InForce, own}}
+	door := func(id string, d *schema.FrontDoor) Process {
+		return Process{ID: id, Role: RoleFrontDoor, InForce: d.InForce, Door: d, Signer: d.Signer}
+	}
+	all := []Process{door(p.id, own)}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for _, id := range slices.Sorted(maps.Keys(p.routers)) {
 		if id != p.id {
-			all = append(all, Process{id, RoleFrontDoor, p.routers[id].inForce, p.routers[id].door})
+			all = append(all, door(id, p.routers[id].door))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(p.approvers)) {
-		all = append(all, Process{ID: id, Role: RoleApprover, InForce: p.approvers[id].inForce})
+		all = append(all, Process{ID: id, Role: RoleApprover, InForce: p.approvers[id].inForce, Signer: p.approvers[id].signer})
 	}
 	return all
 }

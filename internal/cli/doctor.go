@@ -100,7 +100,7 @@ func (x *examination) openApprover() (err error) {
 // may have stopped because NATS does not respond.
 func (x *examination) all(ctx context.Context) {
 	responds := x.frontDoor(ctx)
-	x.nats(ctx)
+	x.nats(ctx, responds)
 	if !responds {
 		return
 	}

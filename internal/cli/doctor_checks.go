@@ -102,10 +102,12 @@ func (x *examination) server(s *callyard.ServerItem) bool {
 	return x.faults() == faults
 }
 
-// nats checks whether each NATS server responds, and its access control.
-func (x *examination) nats(ctx context.Context) {
+// nats checks whether each NATS server responds, its access control, and JetStream. stores reports
+// whether the front door runs, which it does only if it reaches JetStream.
+func (x *examination) nats(ctx context.Context, stores bool) {
 	const at = "NATS"
-	for _, e := range bus.Exposures(ctx, cmp.Or(x.o.nats, defaultNATS)) {
+	found := bus.Exposures(ctx, cmp.Or(x.o.nats, defaultNATS))
+	for _, e := range found {
 		switch {
 		case errors.Is(e.Err, bus.ErrSilent):
 			x.fault(at, e.Address+" accepts connections and does not respond: its process is stopped or overloaded",
@@ -122,6 +124,26 @@ func (x *examination) nats(ctx context.Context) {
 		default:
 			x.ok(at, e.Address+" requires no credential and listens on this machine only")
 		}
+		x.jetStream(&e, found, stores)
+	}
+}
+
+// jetStream checks whether the server stores streams. One that does not is right as a leaf node, and wrong
+// if others of its cluster do: it keeps no copies.
+func (x *examination) jetStream(e *bus.Exposure, all []bus.Exposure, stores bool) {
+	if e.Err != nil || e.JetStream || x.o.nats == "" && (stores || !x.c.local()) { // one at the default address may be of another system
+		return
+	}
+	const at, fix = "NATS", "start it with -js, or with the section jetstream in its configuration (deploy/nats); the first lines of its log have the reason if it has that"
+	peer := slices.IndexFunc(all, func(o bus.Exposure) bool { return o.JetStream && o.Cluster == e.Cluster && e.Cluster != "" })
+	switch {
+	case peer >= 0:
+		x.fault(at, e.Address+" has no JetStream, and "+all[peer].Address+" of the same cluster ("+e.Cluster+") has: it keeps no copies of streams, so the cluster tolerates the failure of fewer servers", fix)
+	case slices.ContainsFunc(all, func(o bus.Exposure) bool { return o.JetStream }): // a leaf node
+	case stores:
+		x.note(at, e.Address+" has no JetStream; the front door stores through other servers, which are not checked: name them with --nats")
+	default:
+		x.fault(at, e.Address+" has no JetStream, and no other server that is checked has: without it, front doors and approvers do not start", fix)
 	}
 }
 

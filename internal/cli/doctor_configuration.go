@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +33,10 @@ func (x *examination) configuration(ctx context.Context) {
 		}
 	}
 	for _, d := range report.Disagreements {
+		if way, ok := warrantParts[string(d.Part)]; ok {
+			x.untrusted(report.Processes, &d, way)
+			continue
+		}
 		what := map[string]string{"policy": "the policy", "keys": "the API keys", "servers": "the entry of server " + deref(d.Server)}[string(d.Part)]
 		var sides []string
 		for _, v := range d.Versions {
@@ -53,6 +58,26 @@ func (x *examination) configuration(ctx context.Context) {
 	if silent > 0 && silent < len(report.Processes) {
 		x.note(at, fmt.Sprintf("processes without a policy, a servers file and API keys, which reload nothing: %d", silent))
 	}
+}
+
+// warrantParts maps the parts for the keys of warrants to the decision that they prove.
+var warrantParts = map[string]string{"people_keys": "people approve", "caller_keys": "their callers confirm"}
+
+// untrusted adds a fault for workers that do not trust the key with which a process signs approved
+// calls.
+func (x *examination) untrusted(processes []callyard.ConfiguredProcess, d *callyard.ConfigurationDisagreement, way string) {
+	var signers, workers []string
+	for _, v := range d.Versions {
+		for _, id := range v.Processes {
+			if slices.ContainsFunc(processes, func(p callyard.ConfiguredProcess) bool { return p.ID == id && p.Role == "worker" }) {
+				workers = append(workers, id+" trusts "+v.Version)
+			} else {
+				signers = append(signers, id+" signs with "+v.Version)
+			}
+		}
+	}
+	x.fault("warrants", "workers refuse the calls that "+way+", because they do not trust the key that signs them: "+strings.Join(slices.Concat(signers, workers), "; "),
+		"add the public key of the signer to warrants."+string(d.Part)+" of these workers and restart them (docs/how-to/deployment.md)")
 }
 
 // refusedEdit adds a fault for a part whose last edit was refused.

@@ -79,7 +79,7 @@ func runDoctor(t *testing.T, door, approver string, more ...string) (said string
 	root.SetOut(&out)
 	root.SetErr(&out)
 	if !slices.Contains(more, "--nats") { // ignore a NATS server on this machine
-		more = append(more, "--nats", natsSaying(t, `{"host":"127.0.0.1"}`))
+		more = append(more, "--nats", natsSaying(t, `{"host":"127.0.0.1","jetstream":true}`))
 	}
 	root.SetArgs(append([]string{"doctor", "--url", door, "--approver-url", approver}, more...))
 	err := root.ExecuteContext(t.Context())
@@ -148,14 +148,53 @@ func TestTheDoctorChecksTheAccessControlOfNATS(t *testing.T) {
 		says string
 		code int
 	}{
-		`{"host":"0.0.0.0"}`:                      {"fault  NATS", exitToolError},
-		`{"host":"0.0.0.0","auth_required":true}`: {"requires a credential", exitOK},
-		`{"host":"127.0.0.1"}`:                    {"listens on this machine only", exitOK},
-		`nonsense`:                                {"cannot be checked from here", exitOK},
+		`{"host":"0.0.0.0","jetstream":true}`:                      {"fault  NATS", exitToolError},
+		`{"host":"0.0.0.0","jetstream":true,"auth_required":true}`: {"requires a credential", exitOK},
+		`{"host":"127.0.0.1","jetstream":true}`:                    {"listens on this machine only", exitOK},
+		`nonsense`:                                                 {"cannot be checked from here", exitOK},
 	} {
 		said, code := runDoctor(t, healthyFrontDoor().open(t), healthyApprover().open(t), "--nats", natsSaying(t, info))
 		if code != c.code || !strings.Contains(said, c.says) {
 			t.Errorf("%s: code %d:\n%s", info, code, said)
+		}
+	}
+}
+
+// A node without JetStream keeps no copies of streams, and without any, front doors do not start.
+func TestTheDoctorNamesNATSServersWithoutJetStream(t *testing.T) {
+	const with, without = `{"host":"127.0.0.1","jetstream":true,"cluster":"c"}`, `{"host":"127.0.0.1","cluster":"c"}`
+	door, closed := healthyFrontDoor().open(t), httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	for name, c := range map[string]struct {
+		door  string
+		infos []string
+		says  string
+		code  int
+	}{
+		"in a cluster of others":        {door, []string{with, without}, "has no JetStream, and 127.0.0.1:", exitToolError},
+		"a leaf node":                   {door, []string{with, `{"host":"127.0.0.1"}`}, "No faults", exitOK},
+		"the others are not named":      {door, []string{without}, "note   NATS: 127.0.0.1:", exitOK},
+		"the front door does not start": {closed.URL, []string{without}, "without it, front doors and approvers do not start", exitToolError},
+	} {
+		urls := make([]string, len(c.infos))
+		for i, info := range c.infos {
+			urls[i] = natsSaying(t, info)
+		}
+		said, code := runDoctor(t, c.door, healthyApprover().open(t), "--nats", strings.Join(urls, ","))
+		if code != c.code || !strings.Contains(said, c.says) {
+			t.Errorf("%s: code %d:\n%s", name, code, said)
+		}
+	}
+}
+
+func TestTheDoctorNamesWorkersThatDoNotTrustTheKeyOfWarrants(t *testing.T) {
+	p := healthyFrontDoor()
+	p.answers["/configuration"] = jsonAnswer(`{"processes":[{"id":"a1","role":"approver","parts":[]},{"id":"w1","role":"worker","parts":[]}],
+		"disagreements":[{"part":"people_keys","versions":[{"version":"key9","processes":["a1"]},{"version":"none","processes":["w1"]}]}]}`)
+	said, code := runDoctor(t, p.open(t), healthyApprover().open(t))
+	for _, want := range []string{"fault  warrants: workers refuse the calls that people approve", "a1 signs with key9; w1 trusts none", "warrants.people_keys", "1 fault."} {
+		if code != exitToolError || !strings.Contains(said, want) {
+			t.Errorf("code %d; it does not say %q:\n%s", code, want, said)
 		}
 	}
 }
@@ -172,7 +211,7 @@ func TestTheDoctorNamesEachNATSServerThatDoesNotRespond(t *testing.T) {
 	}
 	closed.Close()
 	frozen, dead := silent.Addr().String(), closed.Addr().String()
-	urls := "nats://" + frozen + ",nats://" + dead + "," + natsSaying(t, `{"host":"127.0.0.1","auth_required":true}`)
+	urls := "nats://" + frozen + ",nats://" + dead + "," + natsSaying(t, `{"host":"127.0.0.1","jetstream":true,"auth_required":true}`)
 	said, code := runDoctor(t, healthyFrontDoor().open(t), healthyApprover().open(t), "--nats", urls)
 	for _, want := range []string{"fault  NATS: " + frozen + " accepts connections and does not respond", "fault  NATS: " + dead + " does not run", "requires a credential", "2 faults"} {
 		if !strings.Contains(said, want) {

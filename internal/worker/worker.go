@@ -202,6 +202,7 @@ func (w *Worker) Report() schema.Worker {
 		ID: w.id, Name: w.o.Name, Version: w.o.Version, Host: w.host, PID: os.Getpid(), Labels: w.o.Labels,
 		Draining: w.draining, InFlight: len(w.jobs), Started: w.started, APIServers: w.o.Parse != nil, Links: w.o.Conn.Links(), InForce: inForce,
 		StandingKeys: w.o.Trust.Keys(warrant.Standing),
+		Trusts:       &schema.WarrantKeys{People: w.o.Trust.Keys(warrant.People), Caller: w.o.Trust.Keys(warrant.Caller)},
 		Servers:      make([]schema.Server, 0, len(w.servers.held)),
 	}
 	for _, h := range w.servers.held {

@@ -622,17 +622,18 @@ func TestRoutersReceiveApproverAnnouncements(t *testing.T) {
 	type said struct {
 		id      string
 		inForce []schema.InForce
+		signer  string
 	}
 	heard := make(chan said, 4)
-	w, err := c.WatchApprovers(func(id string, inForce []schema.InForce) { heard <- said{id, inForce} })
+	w, err := c.WatchApprovers(func(id string, inForce []schema.InForce, signer string) { heard <- said{id, inForce, signer} })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Stop()
-	if err := errors.Join(c.Flush(t.Context()), approver.AnnounceApprover("a1", []schema.InForce{{Part: schema.PartPolicy, Version: "v"}})); err != nil {
+	if err := errors.Join(c.Flush(t.Context()), approver.AnnounceApprover("a1", []schema.InForce{{Part: schema.PartPolicy, Version: "v"}}, "k1")); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-heard; got.id != "a1" || len(got.inForce) != 1 || got.inForce[0].Version != "v" {
+	if got := <-heard; got.id != "a1" || len(got.inForce) != 1 || got.inForce[0].Version != "v" || got.signer != "k1" {
 		t.Errorf("heard %+v", got)
 	}
 }

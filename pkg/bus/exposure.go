@@ -22,8 +22,8 @@ const (
 	ExposedFix    = "start it with -a 127.0.0.1, or with the users and permissions of deploy/nats (docs/how-to/deployment.md)"
 )
 
-// Exposure describes the clients that can reach a NATS server, and the credentials that it
-// requires.
+// Exposure describes the clients that can reach a NATS server, the credentials that it requires, and
+// whether it stores anything.
 type Exposure struct {
 	// Address is the address of the server.
 	Address string
@@ -31,6 +31,10 @@ type Exposure struct {
 	Credential bool
 	// Beyond means that it listens on more than loopback.
 	Beyond bool
+	// JetStream means that JetStream is on, so that the server can store streams.
+	JetStream bool
+	// Cluster is the name of its cluster, or "".
+	Cluster string
 	// Err is the reason why the requirements could not be read, or nil. It is [ErrSilent] if the
 	// server accepted the connection and sent nothing.
 	Err error
@@ -95,6 +99,8 @@ func (e *Exposure) read(ctx context.Context) error {
 		Host        string `json:"host"`
 		Auth        bool   `json:"auth_required"`
 		Certificate bool   `json:"tls_verify"`
+		JetStream   bool   `json:"jetstream"`
+		Cluster     string `json:"cluster"`
 	}
 	said, isInfo := strings.CutPrefix(line, "INFO ")
 	switch {
@@ -110,6 +116,7 @@ func (e *Exposure) read(ctx context.Context) error {
 		return fmt.Errorf("reading the first message of %s: %w", e.Address, err)
 	}
 	e.Credential = info.Auth || info.Certificate
+	e.JetStream, e.Cluster = info.JetStream, info.Cluster
 	e.Beyond = !loopback(conn.RemoteAddr()) || !loopbackHost(info.Host)
 	return nil
 }

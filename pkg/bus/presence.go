@@ -48,6 +48,9 @@ const headerInForce = "Callyard-In-Force"
 // for the same reason.
 const headerFrontDoor = "Callyard-Front-Door"
 
+// headerSigner is the header with the id of the key with which an approver signs warrants.
+const headerSigner = "Callyard-Signer"
+
 // AnnounceRouter announces this front door to the other routers, with its effective configuration
 // and its load.
 func (c *Conn) AnnounceRouter(d *schema.FrontDoor) error {
@@ -58,10 +61,10 @@ func (c *Conn) AnnounceRouter(d *schema.FrontDoor) error {
 	return c.announce(subjectRouter, "router", d.ID, d.InForce, headerFrontDoor, string(is))
 }
 
-// AnnounceApprover announces this approver to the routers, with its effective configuration. An
-// approver announces itself each second.
-func (c *Conn) AnnounceApprover(id string, inForce []schema.InForce) error {
-	return c.announce(subjectApprover, "approver", id, inForce)
+// AnnounceApprover announces this approver to the routers, with its effective configuration and the id
+// of the key with which it signs warrants, or "". An approver announces itself each second.
+func (c *Conn) AnnounceApprover(id string, inForce []schema.InForce, signer string) error {
+	return c.announce(subjectApprover, "approver", id, inForce, headerSigner, signer)
 }
 
 // announce publishes a heartbeat. headers are pairs of name and value.
@@ -69,7 +72,9 @@ func (c *Conn) announce(subject, role, id string, inForce []schema.InForce, head
 	m := nats.NewMsg(subject + Token(id))
 	m.Data = []byte(id)
 	for i := 0; i+1 < len(headers); i += 2 {
-		m.Header.Set(headers[i], headers[i+1])
+		if headers[i+1] != "" {
+			m.Header.Set(headers[i], headers[i+1])
+		}
 	}
 	if len(inForce) > 0 {
 		text, err := json.Marshal(inForce)
@@ -145,9 +150,12 @@ func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(*schema.Fr
 	return w, nil
 }
 
-// WatchApprovers calls f for each heartbeat of an approver, one at a time.
-func (c *Conn) WatchApprovers(f func(id string, inForce []schema.InForce)) (*Watch, error) {
-	return c.listen("approvers", subjectApprover+"*", c.signOfLife(f))
+// WatchApprovers calls f for each heartbeat of an approver, one at a time. signer is "" if the approver
+// signs no warrants or runs an older version.
+func (c *Conn) WatchApprovers(f func(id string, inForce []schema.InForce, signer string)) (*Watch, error) {
+	return c.listen("approvers", subjectApprover+"*", func(m *nats.Msg) {
+		c.signOfLife(func(id string, inForce []schema.InForce) { f(id, inForce, m.Header.Get(headerSigner)) })(m)
+	})
 }
 
 func (c *Conn) signOfLife(f func(id string, inForce []schema.InForce)) nats.MsgHandler {

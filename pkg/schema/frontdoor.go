@@ -15,6 +15,8 @@ type FrontDoor struct {
 	// Tenants holds the number of calls in flight at this front door, by tenant. It includes
 	// only tenants that have limits and calls in flight.
 	Tenants map[TenantID]int `json:"tenants,omitempty"`
+	// Signer is the id of the key with which it signs warrants. It is "" without a key.
+	Signer string `json:"signer,omitempty"`
 }
 
 // Load counts the calls of one front door since it started. The counts equal those of its

@@ -9,6 +9,13 @@ const (
 	PartKeys    = "keys"
 )
 
+// The parts of a configuration that only a comparison of processes reports: the keys of warrants that
+// workers trust, by the kind of decision. No process reloads them.
+const (
+	PartPeopleKeys = "people_keys"
+	PartCallerKeys = "caller_keys"
+)
+
 // InForce is the effective version of one part of the configuration of a process, and the
 // outcome of its last reload.
 type InForce struct {

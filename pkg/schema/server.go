@@ -157,10 +157,18 @@ type Worker struct {
 	// StandingKeys are the ids of the keys that the worker trusts to sign standing
 	// permissions.
 	StandingKeys []string `json:"standing_keys,omitempty"`
+	// Trusts is nil if the worker runs an older version that does not announce it.
+	Trusts *WarrantKeys `json:"trusts,omitempty"`
 	// Links is the number of times that the connection to NATS was re-established.
 	Links int `json:"links,omitempty"`
 	// InForce is the effective configuration of the process.
 	InForce []InForce `json:"in_force,omitempty"`
+}
+
+// WarrantKeys are the ids of the keys whose warrants a worker accepts.
+type WarrantKeys struct {
+	People []string `json:"people,omitempty"` // for calls that people approved
+	Caller []string `json:"caller,omitempty"` // for calls that their callers confirmed
 }
 
 // RegionLabel is the label that holds the region of a worker.

@@ -2320,11 +2320,11 @@ export interface components {
         };
         ConfigurationDisagreement: {
             /**
-             * @description The part of the configuration.
+             * @description The part of the configuration. people_keys and caller_keys are the public keys in warrants.people_keys and warrants.caller_keys of workers, and the keys with which approvers and front doors sign.
              * @example policy
              * @enum {string}
              */
-            part: "policy" | "servers" | "keys";
+            part: "policy" | "servers" | "keys" | "people_keys" | "caller_keys";
             /**
              * @description The server, if the part is servers.
              * @example files
@@ -2371,7 +2371,7 @@ export interface components {
             version: string;
         };
         ConfigurationStatus: {
-            /** @description Parts for which processes use different versions: the policy of all processes, the keys of front doors and of approvers, and each server of the workers that run it. After an edit, a part is listed until all processes have read it. */
+            /** @description Parts for which processes use different versions: the policy of all processes, the keys of front doors and of approvers, and each server of the workers that run it. Also workers that do not trust the key with which an approver or a front door signs approved calls: they refuse those calls. After an edit, a part is listed until all processes have read it. */
             disagreements: components["schemas"]["ConfigurationDisagreement"][];
             /** @description The live front doors, approvers and workers. The answering one is first. */
             processes: components["schemas"]["ConfiguredProcess"][];
@@ -2380,7 +2380,7 @@ export interface components {
             /** @description The ids of the processes that use this version. */
             processes: string[];
             /**
-             * @description A version of the content.
+             * @description A version of the content. For people_keys and caller_keys: the id of the key with which the processes sign, or those of the keys that the workers trust (none without keys).
              * @example sha256:71accd489c13
              */
             version: string;

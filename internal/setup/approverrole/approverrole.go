@@ -119,7 +119,11 @@ func (s *Setup) Part(c *setup.Config, connect setup.Connector, policy *risk.Hold
 				return err
 			}
 			opened.Add(people.Close)
-			a, err = approver.Start(opening, approver.Options{Config: config, SealKeys: sealing, DataKeys: ring, Listener: s.Listener, FrontDoor: s.FrontDoor, InForce: c.InForce, Tenants: tenants.New(c.Tenants), Credentials: people, Desk: budget.Desk, Ledger: budget.Ledger, Audit: budget.Audit, Conn: conn, Traces: c.Spans(), Log: log, Version: setup.Version(), Failed: failed,
+			key := ""
+			if signer != nil {
+				key = signer.KeyID()
+			}
+			a, err = approver.Start(opening, approver.Options{Config: config, Signer: key, SealKeys: sealing, DataKeys: ring, Listener: s.Listener, FrontDoor: s.FrontDoor, InForce: c.InForce, Tenants: tenants.New(c.Tenants), Credentials: people, Desk: budget.Desk, Ledger: budget.Ledger, Audit: budget.Audit, Conn: conn, Traces: c.Spans(), Log: log, Version: setup.Version(), Failed: failed,
 				Ready: func() error { return errors.Join(conn.Ready(), conn.Storing()) }})
 			if err != nil {
 				return err

@@ -50,21 +50,21 @@ type ConfiguredProcess struct {
 // ConfigurationDisagreement is a part of the configuration of which processes use different
 // versions.
 type ConfigurationDisagreement struct {
-	Part     string                 `json:"part" enum:"policy,servers,keys" doc:"The part of the configuration." example:"policy"`
+	Part     string                 `json:"part" enum:"policy,servers,keys,people_keys,caller_keys" doc:"The part of the configuration. people_keys and caller_keys are the public keys in warrants.people_keys and warrants.caller_keys of workers, and the keys with which approvers and front doors sign." example:"policy"`
 	Server   schema.ServerID        `json:"server,omitempty" doc:"The server, if the part is servers." example:"files"`
 	Versions []ConfigurationVersion `json:"versions" nullable:"false" doc:"The versions in use, each with its processes."`
 }
 
 // ConfigurationVersion is a version and the processes that use it.
 type ConfigurationVersion struct {
-	Version   string   `json:"version" doc:"A version of the content." example:"sha256:71accd489c13"`
+	Version   string   `json:"version" doc:"A version of the content. For people_keys and caller_keys: the id of the key with which the processes sign, or those of the keys that the workers trust (none without keys)." example:"sha256:71accd489c13"`
 	Processes []string `json:"processes" nullable:"false" doc:"The ids of the processes that use this version."`
 }
 
 // ConfigurationStatus is the answer to GET /configuration.
 type ConfigurationStatus struct {
 	Processes     []ConfiguredProcess         `json:"processes" nullable:"false" doc:"The live front doors, approvers and workers. The answering one is first."`
-	Disagreements []ConfigurationDisagreement `json:"disagreements" nullable:"false" doc:"Parts for which processes use different versions: the policy of all processes, the keys of front doors and of approvers, and each server of the workers that run it. After an edit, a part is listed until all processes have read it."`
+	Disagreements []ConfigurationDisagreement `json:"disagreements" nullable:"false" doc:"Parts for which processes use different versions: the policy of all processes, the keys of front doors and of approvers, and each server of the workers that run it. Also workers that do not trust the key with which an approver or a front door signs approved calls: they refuse those calls. After an edit, a part is listed until all processes have read it."`
 }
 
 func opConfiguration() huma.Operation {

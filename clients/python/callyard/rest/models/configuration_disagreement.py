@@ -23,7 +23,9 @@ T = TypeVar("T", bound="ConfigurationDisagreement")
 class ConfigurationDisagreement:
     """
     Attributes:
-        part (ConfigurationDisagreementPart): The part of the configuration.
+        part (ConfigurationDisagreementPart): The part of the configuration. people_keys and caller_keys are the public
+            keys in warrants.people_keys and warrants.caller_keys of workers, and the keys with which approvers and front
+            doors sign.
         versions (list[ConfigurationVersion]): The versions in use, each with its processes.
         server (str | Unset): The server, if the part is servers.
     """

@@ -23,8 +23,9 @@ class ConfigurationStatus:
     """
     Attributes:
         disagreements (list[ConfigurationDisagreement]): Parts for which processes use different versions: the policy of
-            all processes, the keys of front doors and of approvers, and each server of the workers that run it. After an
-            edit, a part is listed until all processes have read it.
+            all processes, the keys of front doors and of approvers, and each server of the workers that run it. Also
+            workers that do not trust the key with which an approver or a front door signs approved calls: they refuse those
+            calls. After an edit, a part is listed until all processes have read it.
         processes (list[ConfiguredProcess]): The live front doors, approvers and workers. The answering one is first.
     """
 

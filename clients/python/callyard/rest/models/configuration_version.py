@@ -19,7 +19,8 @@ class ConfigurationVersion:
     """
     Attributes:
         processes (list[str]): The ids of the processes that use this version.
-        version (str): A version of the content.
+        version (str): A version of the content. For people_keys and caller_keys: the id of the key with which the
+            processes sign, or those of the keys that the workers trust (none without keys).
     """
 
     processes: list[str]
