@@ -45,7 +45,8 @@ func (c callPages) callOfOther(w http.ResponseWriter, r *http.Request, v Visit, 
 	if rec.Attempt > 0 {
 		page.C.Attempt = &rec.Attempt
 	}
-	page.Settle = rec.State == "unknown" && isDurable(rec)
+	page.Again = wasGivenUp(rec)
+	page.Settle = rec.State == "unknown" && isDurable(rec) || page.Again
 	live := page.Settle || isOpen(rec.State) // a settled call can run again
 	page.Events = timeLine(&page.C, rec)
 	page.Trace, page.TraceURL = c.traceOf(&page.C, rec)
@@ -57,6 +58,19 @@ func (c callPages) callOfOther(w http.ResponseWriter, r *http.Request, v Visit, 
 
 // isDurable reports whether a call is stored. The outcome of any other call cannot be settled.
 func isDurable(rec *callyard.CallRecord) bool { return rec.Durable != nil && *rec.Durable }
+
+// wasGivenUp reports whether every attempt at the call failed, as far as its record shows it: a stored call
+// that was attempted and did not start is tried again until it is given up.
+func wasGivenUp(rec *callyard.CallRecord) bool {
+	if rec.State != "failed" || !isDurable(rec) || rec.Attempt == 0 || rec.Error == nil {
+		return false
+	}
+	switch schema.Kind(rec.Error.Kind) {
+	case schema.KindUnavailable, schema.KindServerFailed, schema.KindQuota:
+		return true
+	}
+	return false
+}
 
 // isAudited reports whether the user may see audit records of a call.
 func (c callPages) isAudited(ctx context.Context, v Visit, id string) bool {

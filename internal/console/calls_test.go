@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -59,10 +60,16 @@ func TestCallsOfAnotherKeyAreListed(t *testing.T) {
 func TestAdministratorSettlesTheCallOfAnotherCaller(t *testing.T) {
 	const lost = `{"id":"call_1","state":"unknown","durable":true,"server":"demo","tool":"pay","method":"tools/call","principal":"bot","tenant":"red","arguments_digest":"sha256:a","arguments_bytes":16,"result_bytes":0,"created":"2026-11-26T02:00:00Z","ended":"2026-11-26T02:00:03Z","attempt":1,"batch_id":"batch_1","error":{"kind":"outcome-unknown","detail":"The worker died."}}`
 	const plain = `{"id":"call_2","state":"unknown","server":"demo","tool":"pay","method":"tools/call","principal":"bot","arguments_bytes":16,"result_bytes":0,"created":"2026-11-26T02:00:00Z","attempt":1}`
+	failed := func(id, kind string, attempt int) string {
+		return fmt.Sprintf(`{"id":%q,"state":"failed","durable":true,"server":"demo","tool":"pay","method":"tools/call","principal":"bot","arguments_bytes":16,"result_bytes":0,"created":"2026-11-26T02:00:00Z","attempt":%d,"error":{"kind":%q,"detail":"It did not start."}}`, id, attempt, kind)
+	}
 	d := openDoor(t, map[string]string{
-		"GET /calls":                `{"calls":[` + lost + `,` + plain + `]}`,
+		"GET /calls":                `{"calls":[` + lost + `,` + plain + `,` + failed("call_3", "server-failed", 3) + `,` + failed("call_4", "unavailable", 0) + `,` + failed("call_5", "tool-protocol-error", 1) + `]}`,
 		"GET /calls/call_1":         "!not-found You have no such call.",
 		"GET /calls/call_2":         "!not-found You have no such call.",
+		"GET /calls/call_3":         "!not-found You have no such call.",
+		"GET /calls/call_4":         "!not-found You have no such call.",
+		"GET /calls/call_5":         "!not-found You have no such call.",
 		"POST /calls/call_1/settle": `{"id":"call_1","state":"succeeded","server":"demo","tool":"pay","created":"2026-11-26T02:00:00Z"}`,
 	})
 	k := openDesk(t, d, nil)
@@ -83,6 +90,12 @@ func TestAdministratorSettlesTheCallOfAnotherCaller(t *testing.T) {
 	p = k.get("/console/call?at=2026-11-26T02%3A00%3A00Z&id=call_2")
 	p.has(t, "Unknown")
 	p.hasNot(t, "It has not run") // a call that is not stored cannot be settled
+	p = k.get("/console/call?at=2026-11-26T02%3A00%3A00Z&id=call_3")
+	p.has(t, "Every attempt failed.", `value="run-again"`, "runs for its caller")
+	p.hasNot(t, "It has not run")
+	for _, id := range []string{"call_4", "call_5"} { // refused before an attempt, and ended by the tool's server
+		k.get("/console/call?at=2026-11-26T02%3A00%3A00Z&id="+id).hasNot(t, `value="run-again"`)
+	}
 	d.set("GET /calls", "!forbidden You can list only your own calls.")
 	if p = k.get(address); p.status != http.StatusNotFound {
 		t.Errorf("a key that may not see the call: %d", p.status)
