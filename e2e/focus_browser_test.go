@@ -60,3 +60,19 @@ func TestFocusStaysOnAFigureWithASharedLink(t *testing.T) {
 		t.Errorf("the focus is on %q", got)
 	}
 }
+
+// What is pressed is what was focused: a button does not become one that does something else.
+func TestAFocusedButtonDoesNotBecomeAnother(t *testing.T) {
+	t.Parallel()
+	d, pages := consoleFabric(t)
+	id := d.ask(t, "POST", toolPath("crm", "sleep"), `{"ms":3600000}`, "Prefer: respond-async").header.Get("Callyard-Call-Id")
+	p := openTab(startBrowser(t), t, true)
+	p.open(pages + "/console/call?id=" + id)
+	p.sees("that the call can be canceled", `document.querySelector("button[value=cancel]") !== null`)
+	asked[bool](p, `((marked = document.querySelector("button[value=cancel]")).focus(), true)`)
+	d.ask(t, "POST", "/calls/"+id+"/cancel", "")
+	p.sees("that it ended", `document.querySelector("button[value=done]") !== null`)
+	if asked[bool](p, `marked.isConnected`) || !asked[bool](p, `document.activeElement.matches("[data-part=acts]")`) {
+		t.Errorf("the focus is on %s", asked[string](p, `document.activeElement.outerHTML`))
+	}
+}

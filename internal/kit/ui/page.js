@@ -108,12 +108,14 @@
   for (const over of ["pointerup", "pointercancel"]) addEventListener(over, () => setTimeout(() => { pressed = false; released(); }), true);
   const release = () => pressed ? new Promise((done) => { released = done; }) : null;
 
-  // key tells which child of the page is which child of a newer version: a row by what it leads to.
+  // key tells which child of the page is which child of a newer version: a row by what it leads to, and a
+  // button by what it does. A focused button that became another one would do that at the next press.
   const key = (node) => {
     if (node.nodeType !== Node.ELEMENT_NODE) return node.nodeName;
     const of = (name) => node.getAttribute(name) || ""; // a form has its fields as properties
     const row = node.matches("li, tr") ? node.querySelector("a[href]")?.getAttribute("href") || "" : "";
-    const one = node.matches("input[type=checkbox], input[type=radio]") ? of("value") : "";
+    const act = node.matches("form") ? node.querySelector("button")?.value || "" : "";
+    const one = node.matches("input[type=checkbox], input[type=radio], button") ? of("value") : act;
     return [node.nodeName, of("id"), of("href"), of("action"), of("name"), of("aria-labelledby"), row, one].join(" ");
   };
   // become makes an element what it is in a newer version. Elements that are in both stay, and with them the
