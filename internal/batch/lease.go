@@ -97,6 +97,14 @@ func (l *lease) settled(it *item, res *schema.Result, err error, counted bool) {
 	l.o.Chain.Settled(it.call, rec, res, err, counted)
 }
 
+// gaveUp writes to the call records that the call failed, with the number of its attempts. Its last attempt
+// may be recorded as unknown, which is not the state of a call that is safe to repeat.
+func (l *lease) gaveUp(it *item, why *schema.Error) {
+	rec := l.place(it)
+	rec.Attempt, rec.Worker, rec.State, rec.Error, rec.Detail = max(it.attempt, 1), it.worker, schema.StateFailed, why.Kind, why.Detail
+	l.o.Chain.Decided(it.call, rec)
+}
+
 // noIntent logs that calls wait because their intents cannot be written. They are retried, unless
 // another front door has the journal; in that case err is nil.
 func (l *lease) noIntent(calls int, err error) {

@@ -33,7 +33,11 @@ func (s *results) conclude(it *item, res *schema.Result, err error) {
 		it.done(nil)
 		return
 	}
-	s.store(it, s.record(it, res, err))
+	rec := s.record(it, res, err)
+	if rec.Outcome == journal.Dead {
+		s.l.gaveUp(it, schema.AsError(err))
+	}
+	s.store(it, rec)
 }
 
 // voidTimeout limits the time that a stopping front door waits for NATS to cancel intents.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/callyard/callyard/internal/calls/execution"
+	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -91,6 +93,31 @@ func TestOrderedCallCanEndWithoutAnotherAttempt(t *testing.T) {
 		if !owned.Progress().Ended(0) {
 			t.Errorf("%s: the call has no result: %+v", e.Kind, owned.Progress().Standing(0))
 		}
+	}
+}
+
+// The records of a call that is safe to repeat agree with the call itself, which is given up after its last
+// attempt.
+func TestCallThatIsGivenUpIsRecordedAsFailed(t *testing.T) {
+	o, _, stop, _ := working(t)
+	defer stop()
+	log, err := records.Open(t.Context(), bustest.Start(t).Connect(t, "frontdoor"), records.Options{FrontDoor: o.ID, Log: o.Log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	o.Chain = execution.New(execution.Options{Records: log})
+	j := newJob(o, testIDs, sealedBatch(t, o, 1))
+	it := j.l.item(&journal.CallRecord{Server: "s", Tool: "t", Principal: schema.Principal{Name: "ann"}}, 8)
+	unknown := schema.Errorf(schema.KindOutcomeUnknown, "The worker died.")
+	j.l.settled(it, nil, unknown, true) // the last attempt
+	j.results.conclude(it, nil, &deadError{unknown})
+	if err := log.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := log.Get(t.Context(), schema.AllTenants(), it.recordID())
+	if err != nil || rec.State != schema.StateFailed || rec.Attempt != 8 || rec.Error != schema.KindOutcomeUnknown {
+		t.Errorf("recorded is %+v, %v", rec, err)
 	}
 }
 

@@ -60,13 +60,14 @@ func (c callPages) callOfOther(w http.ResponseWriter, r *http.Request, v Visit, 
 func isDurable(rec *callyard.CallRecord) bool { return rec.Durable != nil && *rec.Durable }
 
 // wasGivenUp reports whether every attempt at the call failed, as far as its record shows it: a stored call
-// that was attempted and did not start is tried again until it is given up.
+// that was attempted and did not start is tried again until it is given up, and so is one that is safe to
+// repeat and has no known outcome.
 func wasGivenUp(rec *callyard.CallRecord) bool {
 	if rec.State != "failed" || !isDurable(rec) || rec.Attempt == 0 || rec.Error == nil {
 		return false
 	}
 	switch schema.Kind(rec.Error.Kind) {
-	case schema.KindUnavailable, schema.KindServerFailed, schema.KindQuota:
+	case schema.KindUnavailable, schema.KindServerFailed, schema.KindQuota, schema.KindOutcomeUnknown:
 		return true
 	}
 	return false

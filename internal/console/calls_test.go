@@ -64,12 +64,13 @@ func TestAdministratorSettlesTheCallOfAnotherCaller(t *testing.T) {
 		return fmt.Sprintf(`{"id":%q,"state":"failed","durable":true,"server":"demo","tool":"pay","method":"tools/call","principal":"bot","arguments_bytes":16,"result_bytes":0,"created":"2026-11-26T02:00:00Z","attempt":%d,"error":{"kind":%q,"detail":"It did not start."}}`, id, attempt, kind)
 	}
 	d := openDoor(t, map[string]string{
-		"GET /calls":                `{"calls":[` + lost + `,` + plain + `,` + failed("call_3", "server-failed", 3) + `,` + failed("call_4", "unavailable", 0) + `,` + failed("call_5", "tool-protocol-error", 1) + `]}`,
+		"GET /calls":                `{"calls":[` + lost + `,` + plain + `,` + failed("call_3", "server-failed", 3) + `,` + failed("call_4", "unavailable", 0) + `,` + failed("call_5", "tool-protocol-error", 1) + `,` + failed("call_6", "outcome-unknown", 8) + `]}`,
 		"GET /calls/call_1":         "!not-found You have no such call.",
 		"GET /calls/call_2":         "!not-found You have no such call.",
 		"GET /calls/call_3":         "!not-found You have no such call.",
 		"GET /calls/call_4":         "!not-found You have no such call.",
 		"GET /calls/call_5":         "!not-found You have no such call.",
+		"GET /calls/call_6":         "!not-found You have no such call.",
 		"POST /calls/call_1/settle": `{"id":"call_1","state":"succeeded","server":"demo","tool":"pay","created":"2026-11-26T02:00:00Z"}`,
 	})
 	k := openDesk(t, d, nil)
@@ -93,6 +94,7 @@ func TestAdministratorSettlesTheCallOfAnotherCaller(t *testing.T) {
 	p = k.get("/console/call?at=2026-11-26T02%3A00%3A00Z&id=call_3")
 	p.has(t, "Every attempt failed.", `value="run-again"`, "runs for its caller")
 	p.hasNot(t, "It has not run")
+	k.get("/console/call?at=2026-11-26T02%3A00%3A00Z&id=call_6").has(t, "Every attempt failed.")
 	for _, id := range []string{"call_4", "call_5"} { // refused before an attempt, and ended by the tool's server
 		k.get("/console/call?at=2026-11-26T02%3A00%3A00Z&id="+id).hasNot(t, `value="run-again"`)
 	}
@@ -143,7 +145,9 @@ func TestCallPageShowsTimelineAndCancelsOrSettles(t *testing.T) {
 	if p = k.post("/console/call", "id", "call_2", "do", "cancel"); p.status != http.StatusSeeOther || d.last("POST /calls/call_2/cancel").route == "" {
 		t.Errorf("canceling: %d", p.status)
 	}
-	k.get("/console/call?id=call_3").has(t, "The worker died.", "It has not run", "outcome-unknown")
+	p = k.get("/console/call?id=call_3")
+	p.has(t, "The worker died.", "It has not run", "outcome-unknown", "The call has no result.")
+	p.hasNot(t, "The result is not stored.")
 	k.post("/console/call", "id", "call_3", "do", "done", "reason", "I looked.")
 	if got := d.last("POST /calls/call_3/settle").body; got != `{"as":"done","reason":"I looked."}` {
 		t.Errorf("settled with %s", got)

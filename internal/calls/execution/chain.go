@@ -179,8 +179,9 @@ func (c *Chain) Settled(call *schema.Call, record *records.Record, res *schema.R
 	c.log.settled(call, record, res, err)
 }
 
-// Decided records the state that a person gave to a call whose outcome was unknown, or that was given
-// up. record is that of Refused, with this state.
+// Decided records a state that does not come from an attempt: the one that a person gave to a call whose
+// outcome was unknown, or that was given up, and that of a call that is given up. record is that of
+// Refused, with this state.
 func (c *Chain) Decided(call *schema.Call, record *records.Record) { c.log.decided(call, record) }
 
 // Held counts and records a held call that did not pass through Submit. record is that of Refused.

@@ -201,7 +201,7 @@ func (l log) settled(call *schema.Call, known *records.Record, res *schema.Resul
 	l.recorder.BeginWith(&rec, call.Arguments, true).End(records.Outcome{Result: res, Err: err})
 }
 
-// decided records a state that a person gave to a call.
+// decided records a state that does not come from an attempt.
 func (l log) decided(call *schema.Call, known *records.Record) {
 	if l.recorder == nil {
 		return
