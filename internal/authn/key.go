@@ -56,9 +56,11 @@ func base62(n *big.Int, width int) string {
 	return string(out)
 }
 
-// damaged reports whether the text has the format of a key but an invalid checksum.
+// damaged reports whether the text has the format of a key but an invalid checksum. A key that was made
+// over the API has another format, with an underscore: it is intact, and only front doors know it.
 func damaged(key string) bool {
-	if !strings.HasPrefix(key, keyPrefix) {
+	rest, ok := strings.CutPrefix(key, keyPrefix)
+	if !ok || strings.Contains(rest, "_") {
 		return false
 	}
 	return len(key) != keyLength || checksum(key[:keyLength-sumDigits]) != key[keyLength-sumDigits:]

@@ -99,6 +99,7 @@ func TestInvalidCredentialsAreRefusedWithoutEcho(t *testing.T) {
 		{"unknown", request("X-API-Key", other), "front doors, approvers and workers have keys of their own"},
 		{"unknown of another form", request("X-API-Key", "sk-secret-value"), "is unknown"},
 		{"cut", request("X-API-Key", key[:30]), "damaged"},
+		{"of another process", request("X-API-Key", "cyk_nWhwrsbw5IIp_fUtQM2VpduNw6qByLKbqo6nFcDanUJ500FHrg9"), "meant for this address"},
 		{"expired", request("X-API-Key", expired), "expired on"},
 		{"endless", request("X-API-Key", strings.Repeat("a", 4096)), "is unknown"},
 		{"two", request("X-API-Key", key, "X-API-Key", other), "different API keys"},
