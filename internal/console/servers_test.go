@@ -76,12 +76,12 @@ func TestAllToolsOfAServerAreDisabledAndEnabled(t *testing.T) {
 func TestTheFleetShowsWorkersAndFrontDoors(t *testing.T) {
 	d := openDoor(t, map[string]string{
 		"GET /workers":       `{"workers":[{"id":"worker_1","name":"west","host":"h1","pid":3,"version":"1.2","draining":true,"in_flight":4,"api_servers":false,"started":"2026-01-01T00:00:00Z","labels":{"region":"eu"},"servers":[]}]}`,
-		"GET /configuration": `{"processes":[{"id":"frontdoor_1","role":"frontdoor","parts":[]},{"id":"approver_1","role":"approver","parts":[]}],"disagreements":[{"part":"policy","versions":[{"version":"a","processes":[]},{"version":"b","processes":[]}]}]}`,
+		"GET /configuration": `{"processes":[{"id":"frontdoor_1","role":"frontdoor","parts":[]},{"id":"approver_1","role":"approver","parts":[]}],"disagreements":[{"part":"policy","versions":[{"version":"a","processes":[]},{"version":"b","processes":[]}]},{"part":"people_keys","versions":[{"version":"k1","processes":["approver_1"]},{"version":"none","processes":["worker_1"]}]}]}`,
 		"GET /version":       `{"version":"1.2","go":"go1","started":"2026-01-01T00:00:00Z"}`,
 		"GET /front-doors":   frontDoorsJSON(`{"id":"frontdoor_1","draining":false}`),
 	})
 	p := openDesk(t, d, nil).get("/console/fleet")
-	p.has(t, "west", "worker_1", "Draining", "region=eu", "frontdoor_1", "approver_1", "different versions of the configuration", "There is no other worker that takes calls")
+	p.has(t, "west", "worker_1", "Draining", "region=eu", "frontdoor_1", "approver_1", "different versions of the configuration", "policy: 2 versions", "warrants.people_keys: workers refuse approved calls", "There is no other worker that takes calls")
 	d.set("GET /workers", `{"workers":[]}`)
 	d.set("GET /front-doors", frontDoorsJSON(doorText("frontdoor_1", 1200, 1000, 30, 7), `{"id":"frontdoor_2","draining":true}`))
 	p = openDesk(t, d, nil).get("/console/fleet")
