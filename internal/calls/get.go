@@ -35,6 +35,16 @@ func Durable(id schema.CallID) bool {
 	return ok
 }
 
+// OwnerOf returns the front door that owns, or last owned, the journal of a durable call, and whether the
+// journal has ended; see [journal.Owner].
+func OwnerOf(s *journal.Store, id schema.CallID) (frontDoor string, ended bool) {
+	of, _, ok := batch.ParseCallID(id)
+	if !ok {
+		return "", false
+	}
+	return journal.Owner(s, schema.AllTenants(), of)
+}
+
 // stored reports whether the call is in a journal.
 func (c *Calls) stored(id schema.CallID) bool { return Durable(id) && c.o.Durable != nil }
 

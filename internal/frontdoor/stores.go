@@ -48,24 +48,30 @@ func (d *FrontDoor) fillStores(ctx context.Context, s *stores) (err error) {
 	}); err != nil {
 		return err
 	}
+	if s.journal, err = journal.Open(ctx, o.Stored, journal.Options{LostKey: o.Lost.Key, DataKeys: o.DataKeys, Retention: o.Tenants.Retentions(), Log: o.Log}); err != nil {
+		return err
+	}
 	alive := func(id string) bool { return catalog.RouterMayLive(d.catalog, id, 0) }
-	if s.records, err = records.Open(ctx, o.Stored, records.Options{FrontDoor: d.id, Alive: alive, DataKeys: o.DataKeys, Retention: o.Tenants.Retentions(), Log: o.Log}); err != nil {
+	owner := func(id schema.CallID) (string, bool) { return calls.OwnerOf(s.journal, id) }
+	owners := func() map[string]bool { return journal.Owners(s.journal) }
+	if s.records, err = records.Open(ctx, o.Stored, records.Options{
+		FrontDoor: d.id, Alive: alive, Owner: owner, Owners: owners, DataKeys: o.DataKeys, Retention: o.Tenants.Retentions(), Log: o.Log,
+	}); err != nil {
 		return err
 	}
 	s.usage = d.openUsage(ctx, s)
-	s.journal, err = journal.Open(ctx, o.Stored, journal.Options{LostKey: o.Lost.Key, DataKeys: o.DataKeys, Retention: o.Tenants.Retentions(), Log: o.Log})
-	return err
+	return nil
 }
 
 func (s *stores) close() {
-	if s.journal != nil {
-		s.journal.Close()
-	}
 	if s.usage != nil {
 		s.usage.Close()
 	}
 	if s.records != nil {
 		s.records.Close()
+	}
+	if s.journal != nil {
+		s.journal.Close()
 	}
 	if s.approvals != nil {
 		s.approvals.Close()

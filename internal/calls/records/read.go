@@ -88,7 +88,7 @@ func (r *Record) EndsWithFrontDoor() bool {
 }
 
 // ContinuesElsewhere reports whether the record is that of one owner of a journal for a call that has
-// not ended. If its front door stops, the next owner continues the call under another record id, so
+// not ended. The next owner of the journal continues the call under another record id, so from then on
 // this record is not counted or listed any longer.
 func (r *Record) ContinuesElsewhere() bool {
 	return r.Durable && r.Known != "" && (r.State == schema.StateRunning || r.State == schema.StateQueued)
@@ -97,7 +97,27 @@ func (r *Record) ContinuesElsewhere() bool {
 // shows prepares a record for display and reports whether the filter selects it.
 func (r *Recorder) shows(rec *Record, f *Filter) bool {
 	r.resolve(rec)
-	return f.matches(rec) && (!rec.ContinuesElsewhere() || r.Alive(rec.FrontDoor))
+	return f.matches(rec) && (!rec.ContinuesElsewhere() || r.owns(rec))
+}
+
+// owns reports whether the front door of a record owns the journal of its call. When a journal ends, the
+// last ends of its calls may not be stored yet.
+func (r *Recorder) owns(rec *Record) bool {
+	if r.owner == nil {
+		return r.Alive(rec.FrontDoor)
+	}
+	owner, ended := r.owner(rec.Known)
+	return owner == rec.FrontDoor && (!ended || r.Alive(owner))
+}
+
+// Owners returns a function that reports whether a front door owns a journal that has not ended. Other
+// records that continue elsewhere are those of earlier owners.
+func (r *Recorder) Owners() func(frontDoor string) bool {
+	if r.owners == nil {
+		return r.Alive
+	}
+	owners := r.owners()
+	return func(frontDoor string) bool { return owners[frontDoor] }
 }
 
 // Alive reports whether a front door is alive or may be; see [Options].

@@ -22,6 +22,12 @@ type Options struct {
 	// for a front door that it has not heard of yet. If nil, all are taken as alive. Readers call it on
 	// their own goroutines.
 	Alive func(frontDoor string) bool
+	// Owner returns the front door that owns, or last owned, the journal of a durable call, and whether
+	// the journal has ended. The owner is "" if the journal is not known. Owners returns the owners of
+	// all journals that have not ended. If they are nil, a front door owns the journals of its calls
+	// while it is alive.
+	Owner  func(call schema.CallID) (frontDoor string, ended bool)
+	Owners func() map[string]bool
 	// Queue limits the number of records that wait to be stored. It defaults to 65,536.
 	Queue int
 	// DataKeys encrypts error messages, which can repeat a server's text. If nil, they are not
@@ -67,6 +73,8 @@ type Recorder struct {
 	store     *store
 	frontDoor string
 	alive     func(string) bool
+	owner     func(schema.CallID) (frontDoor string, ended bool)
+	owners    func() map[string]bool
 	log       *slog.Logger
 	ring      *datakey.Ring
 	retention retention.Periods
@@ -143,7 +151,7 @@ func Open(ctx context.Context, conn *bus.Conn, o Options) (*Recorder, error) {
 		return nil, err
 	}
 	r := &Recorder{
-		store: store, frontDoor: o.FrontDoor, alive: o.Alive, log: o.Log, ring: o.DataKeys, retention: o.Retention, now: time.Now, most: max(cmp.Or(o.Queue, defaultQueue)/shardCount, 1),
+		store: store, frontDoor: o.FrontDoor, alive: o.Alive, owner: o.Owner, owners: o.Owners, log: o.Log, ring: o.DataKeys, retention: o.Retention, now: time.Now, most: max(cmp.Or(o.Queue, defaultQueue)/shardCount, 1),
 		wake: make(chan struct{}, 1), asks: make(chan chan error), stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	r.asleep.Store(true)

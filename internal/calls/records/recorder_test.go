@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -142,6 +143,42 @@ func TestCallsOfALostFrontDoorEndUnknown(t *testing.T) {
 			t.Errorf("%s: %v, want %v", state, got, want)
 		}
 	}
+}
+
+func TestDurableCallIsListedOnceFromTheOwnerOfItsJournal(t *testing.T) {
+	s := bustest.Start(t)
+	owner, ended, alive := "first", false, map[string]bool{"first": true, "next": true}
+	first := open(t, s.Connect(t, "one"), Options{FrontDoor: "first"})
+	next := open(t, s.Connect(t, "two"), Options{
+		FrontDoor: "next", Alive: func(id string) bool { return alive[id] }, Owner: func(schema.CallID) (string, bool) { return owner, ended },
+	})
+	var of []*Call
+	for _, r := range []*Recorder{first, next} { // each owner has a record id of its own
+		of = append(of, r.Begin(&Record{ID: schema.NewCallID(), Known: "call_known", Durable: true}))
+		if err := r.Sync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lists := func(want ...string) {
+		t.Helper()
+		got := []string{}
+		for _, rec := range readAllPages(t, next, Filter{}, 10) {
+			got = append(got, rec.FrontDoor+" "+string(rec.State))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the owner is %q (journal ended: %t): %q, want %q", owner, ended, got, want)
+		}
+	}
+	lists("first running")
+	alive["first"] = false // nobody took over yet
+	lists("first running")
+	owner, alive["first"] = "next", true // it may be alive
+	lists("next running")
+	ended = true // the end of the call is not stored yet
+	lists("next running")
+	of[1].End(Outcome{Result: &schema.Result{}})
+	owner, ended = "", false // the journal is no longer known
+	lists("next succeeded")
 }
 
 func TestRecordsWaitWhileNATSIsAway(t *testing.T) {

@@ -39,7 +39,7 @@ type count struct {
 	// door stops.
 	Doors map[string]int64 `json:"doors,omitempty"`
 	// Owners counts, by front door id, the unfinished calls of journals that no longer count here
-	// if that front door stops, because the next owner has a record of its own.
+	// when that front door owns no journal, because the next owner has a record of its own.
 	Owners map[string]int64 `json:"owners,omitempty"`
 }
 
@@ -168,9 +168,9 @@ func (h *hour) door(c *count, r *records.Record, n int64) {
 	}
 }
 
-// counts returns the counts. Unfinished calls of front doors that are not alive count as unknown, or
-// not at all if the next owner of their journal continues them.
-func (c *count) counts(alive func(string) bool) Counts {
+// counts returns the counts. Unfinished calls of front doors that are not alive count as unknown, and
+// those of journals not at all if their front door owns none any longer.
+func (c *count) counts(alive, owns func(frontDoor string) bool) Counts {
 	counts := c.Counts
 	for door, n := range c.Doors {
 		if !alive(door) {
@@ -179,7 +179,7 @@ func (c *count) counts(alive func(string) bool) Counts {
 		}
 	}
 	for door, n := range c.Owners {
-		if !alive(door) {
+		if !owns(door) {
 			counts.Calls -= n
 			counts.Unfinished -= n
 		}

@@ -92,7 +92,7 @@ func (u *Usage) Report(ctx context.Context, q Query) (*Report, error) {
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	lines := map[Line]*Counts{}
+	lines, owns := map[Line]*Counts{}, u.o.Records.Owners()
 	for _, number := range hours {
 		h, _, err := u.store.hour(ctx, number)
 		if err != nil {
@@ -102,7 +102,7 @@ func (u *Usage) Report(ctx context.Context, q Query) (*Report, error) {
 			if !q.wants(row) || c.Calls == 0 {
 				continue
 			}
-			counts := c.counts(u.o.Records.Alive)
+			counts := c.counts(u.o.Records.Alive, owns)
 			r.Total.Add(counts)
 			line := q.line(row, startOf(number))
 			if lines[line] == nil {

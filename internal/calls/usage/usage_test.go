@@ -94,6 +94,27 @@ func TestACallOfAFrontDoorThatStoppedIsUnknown(t *testing.T) {
 	}
 }
 
+func TestUnfinishedDurableCallCountsOnlyWhileItsFrontDoorOwnsAJournal(t *testing.T) {
+	s := bustest.Start(t)
+	owners := map[string]bool{"fd": true}
+	r := recorder(t, s.Connect(t, "door"), records.Options{
+		FrontDoor: "fd", Alive: func(string) bool { return true }, Owners: func() map[string]bool { return owners },
+		Owner: func(schema.CallID) (string, bool) { return "fd", false },
+	})
+	u := counter(t, s.Connect(t, "counter"), Options{Records: r})
+	r.Begin(&records.Record{ID: schema.NewCallID(), Known: "call_known", Durable: true, Principal: "ann", Server: "files", Tool: "read"})
+	for _, want := range []Counts{{Calls: 1, Unfinished: 1}, {}} {
+		report, err := u.Report(t.Context(), Query{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Total != want {
+			t.Errorf("the owners are %v: %+v", owners, report.Total)
+		}
+		owners = map[string]bool{"next": true} // which may not be known to be alive yet
+	}
+}
+
 func TestAMessageThatIsStoredTwiceCountsOnce(t *testing.T) {
 	s := bustest.Start(t)
 	r := recorder(t, s.Connect(t, "door"), records.Options{})

@@ -192,6 +192,25 @@ func (s *Store) EachOpen(of schema.Tenants, f func(*Manifest)) {
 	}
 }
 
+// Owner returns the process that owns, or last owned, a journal of these tenants, according to this
+// process's view, and whether the journal has ended. The owner is "" if there was none, or the view does
+// not have the journal.
+func Owner(s *Store, of schema.Tenants, id schema.BatchID) (owner string, ended bool) {
+	m, _, ok := s.view.get(id)
+	if !ok || !m.of(of) {
+		return "", false
+	}
+	return m.Owner, m.State == Ended
+}
+
+// Owners returns the owners of all journals that have not ended, according to this process's view. They
+// may have died.
+func Owners(s *Store) map[string]bool {
+	owners := make(map[string]bool)
+	s.EachOpen(schema.AllTenants(), func(m *Manifest) { owners[m.Owner] = true })
+	return owners
+}
+
 // Unended returns the matching journals of these tenants that have not ended, oldest first. They may lack
 // an owner. It reads this process's view. fits is called with every journal that has not ended; it must
 // not block or change the manifest.
