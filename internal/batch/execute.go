@@ -78,15 +78,34 @@ type retryState struct {
 	wait     time.Duration // before the next attempt
 	doubt    error         // error of an attempt that may have run, or nil
 	absent   bool          // waits for a server that no worker has announced
+	recorded bool          // its end is in the call records
 }
 
 // pauses is the backoff between the attempts of one call.
 var pauses = backoff.Policy{First: 100 * time.Millisecond, Max: 15 * time.Second, Jitter: 0.5}
 
-// try runs the attempts of a call whose key is claimed and whose arguments are loaded.
+// try runs the attempts of a call whose key is claimed and whose arguments are loaded, and records its
+// end if it has no result.
 func (x *executor) try(it *item, t *retryState) (*schema.Result, error) {
+	res, err := x.repeat(it, t)
+	x.recordFailure(it, t, err)
+	return res, err
+}
+
+// recordFailure records the end of a call that failed, unless it is recorded already.
+func (x *executor) recordFailure(it *item, t *retryState, err error) {
+	if err != nil && !errors.Is(err, errHeld) && !t.recorded {
+		x.l.settled(it, nil, err, true)
+	}
+}
+
+// repeat is try without the record.
+func (x *executor) repeat(it *item, t *retryState) (*schema.Result, error) {
 	defer x.l.absent.note(it.call.Server, t, false)
 	for {
+		if t.failures > 0 {
+			x.l.queued(it)
+		}
 		if !x.pause(it, t.wait) {
 			if it.taken.Err() != nil {
 				return nil, t.end(it, x.l.takenEnd(it), true)
@@ -155,8 +174,8 @@ func (x *executor) failed(it *item, t *retryState, left bool, err error) (res *s
 	case e.CancelRequested && (it.call.Safe || errors.Is(err, dispatch.ErrStopped)):
 		return nil, err, true // no one knows more
 	case e.Kind == schema.KindOutcomeUnknown && !it.call.Safe:
-		if res, end = x.settled(it, err); res != nil || end != nil && x.l.life.passesOn() {
-			x.l.settled(it, res, end, true)
+		if res, end = x.settled(it, err); res != nil {
+			x.l.settled(it, res, nil, true)
 		}
 		return res, end, true
 	case notStarted(e) || !left && x.missing(it, err):
@@ -177,13 +196,13 @@ func (x *executor) failed(it *item, t *retryState, left bool, err error) (res *s
 	return nil, nil, false
 }
 
-// refused ends a call that the gate refused. It adds it to the call records unless an attempt
-// already did.
+// refused ends a call that the gate refused. It counts the call unless an attempt already did.
 func (x *executor) refused(it *item, t *retryState, verdict *admission.Verdict, err error) error {
 	if !it.begun.Load() {
 		rec := x.l.place(it)
-		rec.Attempt, rec.PolicyDecision = it.attempt, records.PolicyDecision{}
+		rec.PolicyDecision = records.PolicyDecision{}
 		x.l.o.Chain.Refused(it.call, rec, verdict, err)
+		t.recorded = true
 	}
 	return t.end(it, err, false)
 }

@@ -56,6 +56,7 @@ func (h *heldCalls) hold(it *item, v admission.Verdict) (*schema.Result, error) 
 			rec.ID, rec.Attempt, rec.PolicyDecision = records.IDOfHeld(held.Approval.Created, it.call.ID), 0, records.PolicyDecision{}
 			h.l.o.Chain.Held(it.call, rec, &v, held)
 		}
+		h.l.unlist(it)
 		if err == nil && held.Run {
 			gone, leave := context.WithCancel(h.l.life.gone)
 			leave() // its outcome is copied, no caller waits for it

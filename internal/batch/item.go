@@ -25,6 +25,10 @@ type item struct {
 	unstarted bool
 	// noted is the id of the call in the call records; see recordID.
 	noted schema.CallID
+	// listed reports whether the call has a record under that id, and recorded is the highest number of
+	// an attempt in it.
+	listed   bool
+	recorded int
 	// waited reports whether a caller waits for this call.
 	waited bool
 	// keyed reports whether the owner of the idempotency key is known: it is the call twin, or this

@@ -50,7 +50,7 @@ func (l *lease) takenEnd(it *item) error {
 
 // place returns the call record of a call, without the call itself.
 func (l *lease) place(it *item) *records.Record {
-	rec := &records.Record{ID: it.recordID(), Attempt: it.attempt + 1, Known: it.call.ID, CustomID: it.rec.CustomID}
+	rec := &records.Record{ID: it.recordID(), Attempt: max(it.attempt, it.recorded), Known: it.call.ID, CustomID: it.rec.CustomID}
 	rec.PolicyDecision = it.judged
 	if l.m.Kind == journal.Batch {
 		rec.Batch, rec.Index = l.m.ID, int64(it.rec.Index)
@@ -65,22 +65,27 @@ func (l *lease) callBack(id schema.CallID, c *journal.CallRecord, rec *journal.R
 
 // plan returns the record of the next attempt at a call.
 func (l *lease) plan(it *item) execution.Plan {
-	return execution.Plan{Record: l.place(it), Left: func(err error) bool {
-		return l.life.passesOn() && it.taken.Err() == nil && l.unfinished(err)
-	}}
+	it.listed, it.recorded = true, it.attempt+1
+	return execution.Plan{Record: l.place(it), Stored: true}
 }
 
-// unfinished reports whether an attempt that failed with err is not the end of its call: the call did
-// not start, or its worker has to be asked for the outcome.
-func (l *lease) unfinished(err error) bool {
-	e := schema.AsError(err)
-	switch e.Kind {
-	case schema.KindCanceled:
-		return true
-	case schema.KindOutcomeUnknown:
-		return !e.CancelRequested || l.life.gone.Err() != nil
+// queued records a call that waits for its server, or for room to be held. An earlier attempt at it is
+// recorded already.
+func (l *lease) queued(it *item) {
+	if !it.listed {
+		it.listed = true
+		l.o.Chain.Queued(it.call, l.place(it))
 	}
-	return notStarted(e)
+}
+
+// unlist drops the record of a call that has another one from now on.
+func (l *lease) unlist(it *item) {
+	if it.listed {
+		it.listed = false
+		rec := l.place(it)
+		rec.State, rec.Dropped = schema.StateRunning, true // it is newer than the record of each attempt
+		l.o.Chain.Queued(it.call, rec)
+	}
 }
 
 // notStarted reports whether it is certain that a call with this error did not start, and that it may
@@ -89,11 +94,11 @@ func notStarted(e *schema.Error) bool {
 	return e.Kind == schema.KindUnavailable || e.Kind == schema.KindServerFailed || e.Kind == schema.KindQuota
 }
 
-// settled records the outcome of a call whose attempt ended without one. counted is that of
+// settled records the outcome of a call that is not the result of an attempt. counted is that of
 // [execution.Chain.Settled].
 func (l *lease) settled(it *item, res *schema.Result, err error, counted bool) {
 	rec := l.place(it)
-	rec.Attempt, rec.Worker = max(it.attempt, 1), it.worker
+	rec.Worker = it.worker
 	l.o.Chain.Settled(it.call, rec, res, err, counted)
 }
 
@@ -101,7 +106,7 @@ func (l *lease) settled(it *item, res *schema.Result, err error, counted bool) {
 // may be recorded as unknown, which is not the state of a call that is safe to repeat.
 func (l *lease) gaveUp(it *item, why *schema.Error) {
 	rec := l.place(it)
-	rec.Attempt, rec.Worker, rec.State, rec.Error, rec.Detail = max(it.attempt, 1), it.worker, schema.StateFailed, why.Kind, why.Detail
+	rec.Attempt, rec.Worker, rec.State, rec.Error, rec.Detail = max(rec.Attempt, 1), it.worker, schema.StateFailed, why.Kind, why.Detail
 	l.o.Chain.Decided(it.call, rec)
 }
 

@@ -43,12 +43,6 @@ func (t *lifetime) halt(cause error) {
 	}
 }
 
-// passesOn reports whether the next owner of the journal continues the calls that do not end here.
-func (t *lifetime) passesOn() bool {
-	cause := context.Cause(t.stopping)
-	return errors.Is(cause, errStopped) || errors.Is(cause, errLost) || t.leaving.Err() != nil
-}
-
 // cause returns the reason for stopping, or nil while the job runs. For a released journal it is
 // errStopped even if the batch was canceled before, because some of its calls may not be settled.
 func (t *lifetime) cause() error {

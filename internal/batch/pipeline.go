@@ -205,7 +205,9 @@ func (p *pipeline) retry(e ending) {
 	p.finish(e.it, func() {
 		t := &retryState{began: time.Now()}
 		res, err, over := p.exec.failed(e.it, t, e.end.Left, e.end.Err)
-		if !over {
+		if over {
+			p.exec.recordFailure(e.it, t, err)
+		} else {
 			if e.end.Again {
 				t.wait = 0
 			}

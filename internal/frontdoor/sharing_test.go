@@ -40,6 +40,9 @@ type countingWorker struct {
 	once sync.Once
 	wait sync.WaitGroup
 	stop chan struct{}
+
+	down    atomic.Bool // no call starts
+	refused atomic.Int64
 }
 
 const houseTools = `{"digest":"d","definitions":{"tools":[
@@ -52,6 +55,11 @@ func (h *countingWorker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	h.wait.Go(func() {
 		if method != "" {
 			h.l.Result(to, seq, &schema.Result{Body: []byte(houseTools)})
+			return
+		}
+		if h.down.Load() {
+			h.refused.Add(1)
+			h.l.Error(to, seq, schema.Errorf(schema.KindServerFailed, "The server did not start."), false, 0)
 			return
 		}
 		n := h.runs.Add(1)

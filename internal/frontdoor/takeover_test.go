@@ -78,6 +78,77 @@ func TestFrontDoorAndWorkerThatStopLeaveOnlySentCallsUnknown(t *testing.T) {
 	}
 }
 
+func TestDurableCallThatIsTriedAgainIsNotListedAsFailed(t *testing.T) {
+	srv := bustest.Start(t)
+	h := startCountingWorker(t, srv)
+	defer h.let()
+	d := openDoor(t, srv, frontdoor.Options{})
+	h.down.Store(true)
+	status, header, answer := d.do("POST", "/batches", batchOf(2, "write", true))
+	if status != http.StatusCreated {
+		t.Fatalf("%d %s", status, answer)
+	}
+	batch := header.Get("Location")
+	polltest.Until(t, "several attempts at each call", func() bool {
+		for id, state := range d.listed(batch) {
+			if state != "queued" && state != "running" {
+				t.Fatalf("call %s is listed as %s", id, state)
+			}
+		}
+		return h.refused.Load() >= 8
+	})
+	h.down.Store(false)
+	polltest.Until(t, "the end of both", func() bool { return d.all(batch, "succeeded") })
+	if h.runs.Load() != 2 {
+		t.Errorf("%d runs", h.runs.Load())
+	}
+}
+
+// TestCallsOfAFormerFrontDoorAreListedWhileTheyWaitForTheirServer also checks that a call has one record
+// if it is held when its server is back.
+func TestCallsOfAFormerFrontDoorAreListedWhileTheyWaitForTheirServer(t *testing.T) {
+	srv := bustest.Start(t)
+	const calls = 66 // of which two wait for a slot
+	var batch string
+	t.Run("a front door and the only worker of a server stop", func(t *testing.T) {
+		h := startCountingWorker(t, srv, "other")
+		defer h.let()
+		d := startDoor(t, srv, frontdoor.Options{})
+		polltest.Until(t, "the other server", func() bool { _, err := d.in.Catalog().Tool("other", "slow"); return err == nil })
+		_, header, _ := d.do("POST", "/batches", strings.ReplaceAll(batchOf(calls, "slow", true), `"s"`, `"other"`))
+		batch = header.Get("Location")
+		polltest.Until(t, "all calls", func() bool { return d.all(batch, "running") })
+		expired, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = d.in.Stop(expired) // it reports the calls that still run
+	})
+	startCountingWorkerAs(t, srv, "next").let()
+	d := openDoor(t, srv, frontdoor.Options{Policy: policyOf(t, "rules:\n  - {name: ask, match: {server: other}, level: 2, approval: {by: caller, expires: 1h}}\n")})
+	waiting := func(state string) func() bool {
+		return func() bool {
+			found := map[string]int{}
+			for _, states := range d.listed(batch) {
+				found[states]++
+			}
+			return len(found) == 2 && found["unknown"]+found[state] == calls && found[state] > 0
+		}
+	}
+	polltest.Within(t, 30*time.Second, "the calls that were not sent are queued", waiting("queued"))
+	startCountingWorkerAs(t, srv, "back", "other").let()
+	polltest.Within(t, 30*time.Second, "they are held", waiting("held"))
+}
+
+// all reports whether the batch has calls, and all are listed once, with the state.
+func (d *door) all(batch, state string) bool {
+	states := d.listed(batch)
+	for _, is := range states {
+		if is != state {
+			return false
+		}
+	}
+	return len(states) > 0
+}
+
 // listed returns the states of the calls of a batch in GET /calls, by ID. The states of a call that is
 // listed more than once are separated by spaces.
 func (d *door) listed(batch string) map[string]string {

@@ -169,8 +169,9 @@ func (c *Chain) Refused(call *schema.Call, record *records.Record, verdict *admi
 	c.log.refused(call, record, &judged, err)
 }
 
-// Settled records the outcome of a call that its worker reported after the attempt, or that nobody
-// knows. counted is set if the attempt is in the metrics of this front door. record is that of Refused.
+// Settled records the outcome of a call of a journal that is not the result of an attempt: its last
+// attempt failed, its worker reported it later, or nobody knows it. counted is set if the attempt is in
+// the metrics of this front door. record is that of Refused.
 func (c *Chain) Settled(call *schema.Call, record *records.Record, res *schema.Result, err error, counted bool) {
 	if !counted {
 		c.meter.start()
@@ -178,6 +179,10 @@ func (c *Chain) Settled(call *schema.Call, record *records.Record, res *schema.R
 	}
 	c.log.settled(call, record, res, err)
 }
+
+// Queued records that a call of a journal waits, or, if the record is Dropped, that the call has another
+// record instead.
+func (c *Chain) Queued(call *schema.Call, record *records.Record) { c.log.queued(call, record) }
 
 // Decided records a state that does not come from an attempt: the one that a person gave to a call whose
 // outcome was unknown, or that was given up, and that of a call that is given up. record is that of

@@ -28,16 +28,15 @@ type Plan struct {
 	Record *records.Record
 	// Judged is the policy decision on a call that was just admitted.
 	Judged records.PolicyDecision
-	// Left reports whether the next owner of the call's journal continues the call after an attempt
-	// that failed with err. The attempt is then not recorded as the end of the call. It may be nil.
-	Left func(err error) bool
+	// Stored is set for a call of a journal. An attempt that fails is not recorded as the end of such a
+	// call, because it can be repeated, here or by the next owner; see [Chain.Settled].
+	Stored bool
 }
 
-// end records the end of an attempt, unless the call continues elsewhere.
+// end records the end of an attempt.
 func (p *Plan) end(entry *records.Call, o records.Outcome) {
-	if o.Err != nil && p.Left != nil && p.Left(o.Err) {
-		entry.Leave()
-		return
+	if o.Err != nil && p.Stored {
+		o = records.Outcome{State: schema.StateQueued, Attempt: o.Attempt}
 	}
 	entry.End(o)
 }
@@ -199,6 +198,15 @@ func (l log) settled(call *schema.Call, known *records.Record, res *schema.Resul
 	}
 	rec := l.recordOf(call, known, &records.PolicyDecision{})
 	l.recorder.BeginWith(&rec, call.Arguments, true).End(records.Outcome{Result: res, Err: err})
+}
+
+// queued records that a call of a journal waits, or the state of known.
+func (l log) queued(call *schema.Call, known *records.Record) {
+	if l.recorder == nil {
+		return
+	}
+	rec := l.recordOf(call, known, &records.PolicyDecision{})
+	l.recorder.Add(&rec)
 }
 
 // decided records a state that does not come from an attempt.

@@ -112,28 +112,6 @@ func (c *Call) End(o Outcome) {
 	c.owner.wakeWriter(enough)
 }
 
-// Leave ends the handle of a call that the next owner of its journal continues. A record that is not
-// stored yet is dropped; a stored one remains as it is, and readers ignore it once this front door has
-// stopped (see [Record.ContinuesElsewhere]). Leave does nothing on a nil Call or after the end.
-func (c *Call) Leave() {
-	if c == nil {
-		return
-	}
-	sh := c.shard
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if c.ended {
-		return
-	}
-	c.ended = true
-	if c.young {
-		sh.young.remove(c)
-		c.young = false
-		c.owner.kept.Add(-int64(len(c.arguments)))
-		c.arguments = nil
-	}
-}
-
 // end copies the outcome into the record.
 func (r *Record) end(o *Outcome) {
 	at := o.At.UnixNano()

@@ -91,13 +91,13 @@ func (r *Record) EndsWithFrontDoor() bool {
 // not ended. The next owner of the journal continues the call under another record id, so from then on
 // this record is not counted or listed any longer.
 func (r *Record) ContinuesElsewhere() bool {
-	return r.Durable && r.Known != "" && (r.State == schema.StateRunning || r.State == schema.StateQueued)
+	return !r.Dropped && r.Durable && r.Known != "" && (r.State == schema.StateRunning || r.State == schema.StateQueued)
 }
 
 // shows prepares a record for display and reports whether the filter selects it.
 func (r *Recorder) shows(rec *Record, f *Filter) bool {
 	r.resolve(rec)
-	return f.matches(rec) && (!rec.ContinuesElsewhere() || r.owns(rec))
+	return !rec.Dropped && f.matches(rec) && (!rec.ContinuesElsewhere() || r.owns(rec))
 }
 
 // owns reports whether the front door of a record owns the journal of its call. When a journal ends, the

@@ -71,6 +71,8 @@ type Record struct {
 	// Replayed is set if the call returned the result of an earlier request with the same
 	// idempotency key.
 	Replayed bool
+	// Dropped is set if the call has another record instead, so this one is neither listed nor counted.
+	Dropped bool
 	// CancelRequested is set for a call with an unknown outcome that was asked to stop while it ran.
 	CancelRequested bool
 	// Arguments and Result are digests; sizes are in bytes.

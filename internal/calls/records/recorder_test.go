@@ -181,6 +181,27 @@ func TestDurableCallIsListedOnceFromTheOwnerOfItsJournal(t *testing.T) {
 	lists("next succeeded")
 }
 
+func TestDroppedRecordIsNotListed(t *testing.T) {
+	s := bustest.Start(t)
+	r, other := open(t, s.Connect(t, "one"), Options{FrontDoor: "first"}), open(t, s.Connect(t, "two"), Options{FrontDoor: "other"})
+	rec := Record{ID: schema.NewCallID(), Known: "call_known", Durable: true, Attempt: 1}
+	r.Begin(&rec).End(Outcome{State: schema.StateQueued})
+	if err := r.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := readAllPages(t, other, Filter{}, 10); len(got) != 1 || got[0].State != schema.StateQueued {
+		t.Errorf("an attempt failed, and the call waits: %+v", got)
+	}
+	rec.State, rec.Dropped = schema.StateRunning, true
+	r.Add(&rec)
+	if err := r.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := readAllPages(t, other, Filter{}, 10); len(got) != 0 {
+		t.Errorf("it has another record: %+v", got)
+	}
+}
+
 func TestRecordsWaitWhileNATSIsAway(t *testing.T) {
 	address, dir, log := porttest.Address(t), t.TempDir(), slog.New(slog.DiscardHandler)
 	up := func() *embedded.Server {

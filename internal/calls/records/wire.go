@@ -41,6 +41,7 @@ const (
 	flagJudged // decision, rule and groups
 	flagReplayOf
 	flagTrace
+	flagDropped
 )
 
 func stateByte(s schema.State) byte {
@@ -162,6 +163,7 @@ func (p *packer) add(k key, r *Record) {
 	set(flagJudged, r.Decision != "")
 	set(flagReplayOf, r.ReplayOf != "")
 	set(flagTrace, r.Trace != TraceID{})
+	set(flagDropped, r.Dropped)
 
 	b := binary.AppendUvarint(p.one[:0], flags)
 	b = append(b, stateByte(r.State))
@@ -286,7 +288,7 @@ type parser struct {
 
 func (p *parser) fields(r *Record, k key, flags uint64, base int64) {
 	r.ToolError, r.Durable, r.Replayed = flags&flagToolError != 0, flags&flagDurable != 0, flags&flagReplayed != 0
-	r.CancelRequested = flags&flagCancelRequested != 0
+	r.CancelRequested, r.Dropped = flags&flagCancelRequested != 0, flags&flagDropped != 0
 	if flags&flagOtherPrefix != 0 {
 		r.ID = schema.CallID(p.text() + k.String())
 	} else {

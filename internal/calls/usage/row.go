@@ -65,6 +65,9 @@ type Counts struct {
 
 // countsOf returns the counts of one call.
 func countsOf(r *records.Record) Counts {
+	if r.Dropped {
+		return Counts{}
+	}
 	c := Counts{Calls: 1, Micros: r.Took.Microseconds(), In: r.ArgumentBytes, Out: r.ResultBytes}
 	switch r.State {
 	case schema.StateSucceeded:
