@@ -68,6 +68,9 @@ func (x *executor) attempts(it *item) (*schema.Result, error) {
 	if it.isNote() {
 		return it.note()
 	}
+	if x.held.wasHeld(it) {
+		return nil, x.held.resume(it)
+	}
 	return x.try(it, &retryState{began: time.Now()})
 }
 

@@ -26,6 +26,33 @@ type heldCalls struct {
 	l       *lease
 	results *results
 	copies  sync.WaitGroup // outcomes being copied; none begins once the call table is closed
+	// former holds the indexes of the calls that an earlier owner held. It does not change once the job
+	// has begun.
+	former map[uint64]bool
+}
+
+// findFormer finds the calls that an earlier owner held. Their approvals decide about them, and not the
+// policy of today: a call that it allows would run now, and once more when it is approved.
+func (h *heldCalls) findFormer() {
+	if !h.l.owned.Resumed() {
+		return
+	}
+	h.former = make(map[uint64]bool)
+	for _, a := range approvalsOf(h.l.o.Ledger, schema.AllTenants(), h.l.owned.ID(), func(*ledger.Approval) bool { return true }) {
+		h.former[a.index] = true
+	}
+}
+
+// wasHeld reports whether an earlier owner held the call. A call with an attempt runs again because a
+// person ordered it.
+func (h *heldCalls) wasHeld(it *item) bool { return it.attempt == 0 && h.former[it.rec.Index] }
+
+// resume continues to hold a call that an earlier owner held.
+func (h *heldCalls) resume(it *item) error {
+	h.l.calls.park(it)
+	it.forget()
+	h.watchEnd(it) // it may have ended
+	return errHeld
 }
 
 // hold requests an approval for the call and returns without waiting for the decision, so a held

@@ -84,6 +84,7 @@ func (j *job) run() {
 		j.l.life.halt(errCanceled)
 	}
 	err := j.losses.settle()
+	j.held.findFormer()
 	open := j.l.owned.Progress().Open()
 	var due callbacks
 	if err == nil {

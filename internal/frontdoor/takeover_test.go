@@ -138,6 +138,67 @@ func TestCallsOfAFormerFrontDoorAreListedWhileTheyWaitForTheirServer(t *testing.
 	polltest.Within(t, 30*time.Second, "they are held", waiting("held"))
 }
 
+// TestHeldCallOfABatchRunsOnceIfTheNextFrontDoorHasAnotherPolicy stops a front door that holds a call. Its
+// successor has a policy that allows or denies the call.
+func TestHeldCallOfABatchRunsOnceIfTheNextFrontDoorHasAnotherPolicy(t *testing.T) {
+	for name, rules := range map[string]string{
+		"allows it": "rules: [{name: run, match: {tool: write}, level: 1}]",
+		"denies it": "rules: [{name: no, match: {tool: write}, deny: not any longer}]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := bustest.Start(t)
+			h := startCountingWorker(t, srv)
+			h.let()
+			d := startDoor(t, srv, frontdoor.Options{Policy: policyOf(t, "rules: [{name: ask, match: {tool: write}, level: 2, approval: {by: caller, expires: 1h}}]")})
+			later := strings.ReplaceAll(batchOf(1, "read", true), `"s"`, `"other"`) // it shows that the next front door has read the batch
+			_, header, _ := d.do("POST", "/batches", batchOf(1, "write", true)+strings.ReplaceAll(later, "c0", "c1"))
+			batch := header.Get("Location")
+			var id string
+			polltest.Until(t, "the call is held", func() bool {
+				for call, state := range d.listed(batch) {
+					if state == "held" {
+						id = call
+					}
+				}
+				return id != ""
+			})
+			stop(t, d.in)
+
+			next := startCountingWorkerAs(t, srv, "next", "other")
+			next.let()
+			d = openDoor(t, srv, frontdoor.Options{Policy: policyOf(t, rules)})
+			ended := func() (succeeded, denied int) {
+				var b struct {
+					Counts struct{ Succeeded, Denied int }
+				}
+				_, _, answer := d.do("GET", batch, "")
+				if err := json.Unmarshal([]byte(answer), &b); err != nil {
+					t.Fatal(err, answer)
+				}
+				return b.Counts.Succeeded, b.Counts.Denied
+			}
+			polltest.Within(t, 30*time.Second, "the next front door runs the batch", func() bool { succeeded, _ := ended(); return succeeded > 0 })
+			_, _, answer := d.do("POST", "/confirmations", `{"confirm":true,"calls":["`+id+`"]}`)
+			if strings.Contains(answer, `"accepted":0`) { // the policy denies it now; it is still held
+				d.do("POST", "/confirmations", `{"confirm":false,"calls":["`+id+`"]}`)
+			}
+			polltest.Until(t, "the end of the call", func() bool {
+				for _, states := range d.listed(batch) {
+					if strings.Contains(states, "held") {
+						return false
+					}
+				}
+				succeeded, denied := ended()
+				return succeeded+denied == 2
+			})
+			succeeded, denied := ended()
+			if runs := h.runs.Load() + next.runs.Load(); int(runs) != succeeded {
+				t.Errorf("%d runs; of two calls %d succeeded and %d were denied; the confirmation was answered with %s", runs, succeeded, denied, answer)
+			}
+		})
+	}
+}
+
 // all reports whether the batch has calls, and all are listed once, with the state.
 func (d *door) all(batch, state string) bool {
 	states := d.listed(batch)
