@@ -116,7 +116,7 @@ func (x *examination) all(ctx context.Context) {
 func (x *examination) frontDoor(ctx context.Context) bool {
 	const at = "front door"
 	var version callyard.Version
-	date, err := x.look(ctx, x.c, x.c.api.GetVersion, &version)
+	said, err := x.look(ctx, x.c, x.c.api.GetVersion, &version)
 	if err != nil {
 		if exitCode(err) == exitRefused {
 			x.fault(at, oneLine(err.Error()), "check that "+x.c.base+" is its address, and pass an API key that is valid there with --key, CALLYARD_KEY or CALLYARD_KEY_FILE")
@@ -125,10 +125,10 @@ func (x *examination) frontDoor(ctx context.Context) bool {
 		}
 		return false
 	}
-	x.clock = date
-	x.ok(at, version.Version+", up for "+age(date.Sub(version.Started)))
+	x.clock = said.date
+	x.ok(at, version.Version+", up for "+age(said.date.Sub(version.Started)))
 	x.ready(ctx, x.c, at)
-	x.skew(at, date)
+	x.skew(at, said)
 	x.losses(ctx)
 	return true
 }
@@ -158,13 +158,22 @@ func (x *examination) ready(ctx context.Context, c *client, what string) {
 	x.fault(what, said, fix)
 }
 
+// response is the time of a response: date by the clock of the server, and between asked and came by
+// the local clock.
+type response struct{ date, asked, came time.Time }
+
+// skew returns the smallest possible difference between the clocks. A slow response is none.
+func (r response) skew() time.Duration {
+	return max(r.asked.Sub(r.date), r.date.Sub(r.came), 0)
+}
+
 // skew compares a clock with the local one. The Date header has a resolution of one second.
-func (x *examination) skew(what string, date time.Time) {
-	switch d := x.now().Sub(date); {
-	case d.Abs() > skewMost:
-		x.fault(what, "its clock and the local clock differ by "+age(d.Abs()), "synchronize the clocks (NTP): signatures of approvals tolerate a difference of "+age(skewMost))
-	case d.Abs() > 3*time.Second:
-		x.note(what, "its clock and the local clock differ by "+age(d.Abs()))
+func (x *examination) skew(what string, r response) {
+	switch d := r.skew(); {
+	case d > skewMost:
+		x.fault(what, "its clock and the local clock differ by "+age(d), "synchronize the clocks (NTP): signatures of approvals tolerate a difference of "+age(skewMost))
+	case d > 3*time.Second:
+		x.note(what, "its clock and the local clock differ by "+age(d))
 	}
 }
 
@@ -177,20 +186,20 @@ func (x *examination) read(ctx context.Context, about string, q request, v any) 
 	return err == nil
 }
 
-// look sends the request, decodes the response into v, and returns the time of the responding
-// server.
-func (x *examination) look(ctx context.Context, c *client, q request, v any) (time.Time, error) {
+// look sends the request, decodes the response into v, and returns the time of the response.
+func (x *examination) look(ctx context.Context, c *client, q request, v any) (response, error) {
 	ctx, cancel := context.WithTimeout(ctx, doctorWait)
 	defer cancel()
+	r := response{asked: x.now()}
 	resp, err := c.do(ctx, q)
 	if err != nil {
-		return time.Time{}, err
+		return r, err
 	}
 	defer resp.Body.Close()
-	date, err := http.ParseTime(resp.Header.Get("Date"))
-	if err != nil {
-		date = x.now() // a proxy removed the header
+	r.came = x.now()
+	if r.date, err = http.ParseTime(resp.Header.Get("Date")); err != nil {
+		r.date = r.came // a proxy removed the header
 	}
 	_, err = c.decode(ctx, resp, v)
-	return date, err
+	return r, err
 }

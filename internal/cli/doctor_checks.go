@@ -227,13 +227,13 @@ func (x *examination) approvals(ctx context.Context) {
 	waiting, late := 0, 0
 	blocked, blockedID, why := 0, "", ""
 	for {
-		date, err := x.look(ctx, x.approver, x.approver.other(http.MethodGet, "/approvals?"+query.Encode(), nil), &page)
+		said, err := x.look(ctx, x.approver, x.approver.other(http.MethodGet, "/approvals?"+query.Encode(), nil), &page)
 		if err != nil {
 			x.noApprover(err)
 			return
 		}
 		if waiting == 0 && query.Get("cursor") == "" {
-			x.skew(at, date)
+			x.skew(at, said)
 			x.ready(ctx, x.approver, at)
 		}
 		for _, a := range page.Approvals {
@@ -243,12 +243,12 @@ func (x *examination) approvals(ctx context.Context) {
 					blockedID, why = a.ID, a.Blocked
 				}
 			}
-			waits := date.Sub(a.Created)
+			waits := said.date.Sub(a.Created)
 			if waits <= x.o.held {
 				continue
 			}
 			if late++; late <= shownMost {
-				x.fault("approval "+a.ID, fmt.Sprintf("%s of %s has been waiting for approval for %s and expires in %s", a.Tool, a.Server, age(waits), age(a.Expires.Sub(date))),
+				x.fault("approval "+a.ID, fmt.Sprintf("%s of %s has been waiting for approval for %s and expires in %s", a.Tool, a.Server, age(waits), age(a.Expires.Sub(said.date))),
 					"decide it: callyard approvals show "+a.ID+"; if nobody was notified, check approver.slack, approver.notify and the members of its rule's groups")
 			}
 		}

@@ -278,6 +278,20 @@ func TestTheDoctorNamesFaultsAndFixes(t *testing.T) {
 	}
 }
 
+func TestASlowResponseIsNoDifferenceOfTheClocks(t *testing.T) {
+	now := time.Now().Add(-90 * time.Second)
+	x := examination{c: &client{base: healthyFrontDoor().open(t), http: &http.Client{}}, now: func() time.Time {
+		now = now.Add(time.Minute) // each request takes a minute, and the server answers in the middle of it
+		return now
+	}}
+	if err := x.c.connect(); err != nil {
+		t.Fatal(err)
+	}
+	if !x.frontDoor(t.Context()) || strings.Contains(fmt.Sprint(x.findings), "clock") {
+		t.Errorf("%v", x.findings)
+	}
+}
+
 func TestDoctorNotesDoNotFail(t *testing.T) {
 	door := healthyFrontDoor()
 	door.answers["/workers"] = jsonAnswer(`{"workers":[{"id":"a","version":"1"},{"id":"b","version":"2"}]}`)
