@@ -52,13 +52,16 @@ func TestABatchThatStoppedSaysHowToContinue(t *testing.T) {
 	wants(exitUnreachable, "No room", "Retried for 0s without success", "Repeat the command to send the rest, or add --cancel")
 	command = append(command[:len(command)-1], "300ms")
 	wants(exitUnreachable, "Callyard returned status 503: No room at the moment; retrying in 0.", "Retried for 300ms")
+	d.Faults(batchfiletest.NoFaults)
+	command = append(command, "--follow=false") // the batch is sealed
+	wants(exitOK, "Continuing batch batch_1.")
+	command = command[:len(command)-1]
 	d.Faults(func(what string) batchfiletest.Fault {
 		if strings.Contains(what, "/results") {
 			return batchfiletest.HangsUp
 		}
 		return batchfiletest.None
 	})
-	command[len(command)-1] = "3s" // in the meantime the lines are sent and the batch is sealed
 	wants(exitUnreachable, "Continuing batch batch_1.", "The connection to "+d.URL+" failed", "Batch batch_1 continues to run")
 	d.Faults(batchfiletest.NoFaults)
 	wants(exitOK, "Continuing batch batch_1.")
