@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
@@ -18,7 +19,11 @@ import (
 	"github.com/callyard/callyard/internal/kit/goldentest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// A machine that runs many tests can stand still for seconds.
+	completeWait, suggestFor, closeTimeout = time.Minute, time.Minute, time.Minute
+	goleak.VerifyTestMain(m)
+}
 
 // golden compares the text with testdata/client/NAME.golden.
 func golden(t *testing.T, name, got string) {

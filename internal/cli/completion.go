@@ -14,8 +14,8 @@ import (
 	callyard "github.com/callyard/callyard/clients/go"
 )
 
-// completeWait limits the time to fetch completions, because a person waits.
-const completeWait = time.Second
+// completeWait limits the time to fetch completions, because a person waits. Tests raise it.
+var completeWait = time.Second
 
 // completeMost is the number of ids that are offered, the newest first.
 const completeMost = 100

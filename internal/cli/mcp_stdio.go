@@ -21,8 +21,8 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// closeTimeout limits the time to end the session.
-const closeTimeout = 2 * time.Second
+// closeTimeout limits the time to end the session. Tests raise it.
+var closeTimeout = 2 * time.Second
 
 // The pauses before the stream of a session is opened again.
 const (

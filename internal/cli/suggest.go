@@ -16,7 +16,8 @@ import (
 )
 
 // suggestFor limits the time to fetch the known names, because printing the error waits for them.
-const suggestFor = 2 * time.Second
+// Tests raise it.
+var suggestFor = 2 * time.Second
 
 // didYouMean returns a sentence that suggests the name nearest to a mistyped one, preceded by the
 // period of the previous sentence. If no name is near, it returns "".
