@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -22,7 +23,11 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// A machine that runs many tests can stand still for seconds.
+	sharedWithin, earlyWithin = time.Minute, time.Minute
+	goleak.VerifyTestMain(m)
+}
 
 // fabric is the endpoint in front of a scripted worker.
 type fabric struct {

@@ -297,10 +297,12 @@ func (s *session) cancel(id []byte) {
 }
 
 const (
-	maxEarly    = 32 // maximum of cancellations kept per session
-	maxEarlyID  = 256
-	earlyWithin = 5 * time.Second
+	maxEarly   = 32 // maximum of cancellations kept per session
+	maxEarlyID = 256
 )
+
+// earlyWithin is the time for which a cancellation waits for its request. Tests raise it.
+var earlyWithin = 5 * time.Second
 
 // earlyCancel is a cancellation that arrived before its request.
 type earlyCancel struct {

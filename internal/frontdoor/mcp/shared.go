@@ -15,13 +15,14 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
+// sharedWithin is the timeout of one read or write of the session table. Tests raise it.
+var sharedWithin = 3 * time.Second
+
 const (
-	// sharedWithin is the timeout of one read or write of the session table.
-	sharedWithin = 3 * time.Second
 	// maxSharedBytes limits the size of the capabilities of a session in the table.
 	maxSharedBytes = 8 << 10
 	// endedKept must be longer than the time to revive a session.
-	endedKept = 10 * sharedWithin
+	endedKept = 30 * time.Second
 	// idLength is the length of a session ID, and idAlphabet its alphabet; see [rand.Text].
 	idLength   = 26
 	idAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"

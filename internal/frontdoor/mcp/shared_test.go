@@ -16,7 +16,7 @@ import (
 // share makes an endpoint share its sessions over its own connection, as a front door does.
 func (f *fabric) share(endpoint *Endpoint, name string) {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(f.t.Context(), time.Minute)
 	defer cancel()
 	table, err := sessiontable.Open(ctx, f.NATS.Connect(f.t, name), endpoint.SessionChanged)
 	if err != nil {
