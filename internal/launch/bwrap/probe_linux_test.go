@@ -210,7 +210,7 @@ func gone(t *testing.T, dir string) {
 	t.Helper()
 	began := time.Now()
 	for len(marked("BWRAP_TEST_MARK="+dir)) > 0 {
-		if time.Since(began) > 10*time.Second {
+		if time.Since(began) > patience {
 			t.Fatalf("the processes %v are left", marked("BWRAP_TEST_MARK="+dir))
 		}
 	}

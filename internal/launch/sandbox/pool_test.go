@@ -141,13 +141,9 @@ func TestHandshakeThatHangsTimesOut(t *testing.T) {
 	e := engine(t)
 	p := OpenPool(e, PoolOptions[*mcpClient]{Spec: spec(t, e, func(c *Config) { c.Args = []string{"deaf"} }), Handshake: handshake, StartTimeout: 1500 * time.Millisecond, Log: quiet()})
 	defer p.Close()
-	began := time.Now()
 	_, err := p.Take(t.Context(), "somebody", time.Now().Add(time.Minute))
-	if err == nil || !strings.Contains(err.Error(), "prober") {
+	if err == nil || !strings.Contains(err.Error(), "which was killed because it was not ready in time") { // and not at the minute that the handshake waits for an answer
 		t.Errorf("it came with %v", err)
-	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("it took %v", took)
 	}
 }
 
