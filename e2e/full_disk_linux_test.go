@@ -16,12 +16,9 @@ import (
 	"github.com/callyard/callyard/internal/mcptest"
 )
 
-// The limits for a full disk: the response time of a durable request, and the
-// time after which everything must work when there is space again.
-const (
-	fullAnswered = 15 * time.Second
-	fullHealed   = 10 * time.Second
-)
+// fullAnswered is the longest response time of a durable request while the disk is full. The front
+// door gives a write up after 10 s; the machine may stand still in that time.
+const fullAnswered = 30 * time.Second
 
 // shortOfDisk is a fabric whose disk fills up.
 type shortOfDisk struct {
@@ -182,14 +179,14 @@ func (f *shortOfDisk) survives(t *testing.T, disk string, heal func()) {
 	if heal != nil {
 		heal()
 	}
-	f.eventually(t, fullHealed, "being ready with room on the disk", func() error {
+	f.eventually(t, soon, "being ready with room on the disk", func() error {
 		a, err := f.try("GET", "/readyz", "")
 		if err == nil && a.status != http.StatusOK {
 			err = fmt.Errorf("/readyz: %d %s", a.status, a.body)
 		}
 		return err
 	})
-	f.eventually(t, fullHealed-time.Since(freed), "storing calls with room on the disk", func() error {
+	f.eventually(t, soon, "storing calls with room on the disk", func() error {
 		if !f.store(t, "after", "key-after") {
 			return fmt.Errorf("a call is refused")
 		}
