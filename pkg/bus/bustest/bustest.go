@@ -227,10 +227,7 @@ func (s *Server) Stored(t testing.TB) uint64 {
 // test ends.
 func JetStream(t testing.TB, url string) jetstream.JetStream {
 	t.Helper()
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc := connected(t, func() (*nats.Conn, error) { return nats.Connect(url, nats.Timeout(time.Minute)) })
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -248,11 +245,24 @@ func (s *Server) ConnectLocal(t testing.TB, name string, local *bus.Local) *bus.
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	c, err := bus.Connect(ctx, bus.Options{URL: s.URL, Name: name, Local: local, Log: slog.New(slog.DiscardHandler)})
+	c := connected(t, func() (*bus.Conn, error) {
+		return bus.Connect(ctx, bus.Options{URL: s.URL, Name: name, Local: local, Log: slog.New(slog.DiscardHandler)})
+	})
+	t.Cleanup(c.Close)
+	return c
+}
+
+// connected connects. If that fails it tries again, as processes do: the handshake fails if the
+// machine stands still until the server sends a ping in the middle of it.
+func connected[C any](t testing.TB, connect func() (C, error)) C {
+	t.Helper()
+	c, err := connect()
+	for tries := 1; err != nil && tries < 10; tries++ {
+		c, err = connect()
+	}
 	if err != nil {
 		t.Fatalf("connecting: %v", err)
 	}
-	t.Cleanup(c.Close)
 	return c
 }
 
