@@ -92,7 +92,7 @@ func fromSetup(t testing.TB, name string) string {
 type process struct {
 	cmd  *exec.Cmd
 	out  output
-	done chan struct{}
+	done <-chan struct{} // closed when it has ended and out is complete
 }
 
 // output stores the output of a process.
@@ -126,17 +126,13 @@ func environment(more ...string) []string {
 
 func start(t testing.TB, env []string, path string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(path, args...), done: make(chan struct{})}
+	p := &process{cmd: exec.Command(path, args...)}
 	p.cmd.Env, p.cmd.Dir = environment(env...), t.TempDir()
-	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
-	p.cmd.WaitDelay = time.Second
-	if err := p.cmd.Start(); err != nil {
+	captured, err := proc.Capture(p.cmd, &p.out)
+	if err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		defer close(p.done)
-		_ = p.cmd.Wait()
-	}()
+	p.done = captured.Done
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
 		select {
@@ -146,6 +142,7 @@ func start(t testing.TB, env []string, path string, args ...string) *process {
 			<-p.done
 			t.Errorf("%s did not end after SIGTERM", filepath.Base(path))
 		}
+		captured.Close()
 		if t.Failed() {
 			text := p.out.String()
 			t.Logf("--- %s:\n%s", filepath.Base(path), text[max(0, len(text)-8<<10):])
@@ -154,19 +151,27 @@ func start(t testing.TB, env []string, path string, args ...string) *process {
 	return p
 }
 
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // says waits until the output of the process matches, and returns the submatches.
 func (p *process) says(t testing.TB, pattern string) []string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
 	var found []string
 	eventually(t, "saying "+pattern, func() error {
+		ended := p.ended() // before its output is read
 		if found = re.FindStringSubmatch(p.out.String()); found != nil {
 			return nil
 		}
-		select {
-		case <-p.done:
+		if ended {
 			t.Fatalf("the process ended without saying %s:\n%s", pattern, p.out.String())
-		default:
 		}
 		return errors.New("it has not")
 	})

@@ -28,7 +28,7 @@ type Process struct {
 	Cmd  *exec.Cmd
 	Out  *Output
 
-	done chan struct{} // closed when it has ended and Out is complete
+	done <-chan struct{} // closed when it has ended and Out is complete
 }
 
 // Program describes a program to start.
@@ -50,20 +50,15 @@ func Start(t testing.TB, p Program) *Process {
 	cmd.Env = append(CleanEnviron(), p.Env...)
 	cmd.Dir = p.Dir
 	cmd.SysProcAttr = EndsWithUs()
-	proc := &Process{Name: p.Name, Cmd: cmd, Out: &Output{}, done: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = proc.Out, proc.Out
-	// Children that outlive the process hold its output open; that must not keep a
-	// test from detecting its end.
-	cmd.WaitDelay = time.Second
-	if err := cmd.Start(); err != nil {
+	out := &Output{}
+	captured, err := Capture(cmd, out)
+	if err != nil {
 		t.Fatalf("starting %s: %v", p.Name, err)
 	}
-	go func() {
-		defer close(proc.done)
-		_ = cmd.Wait() // ProcessState has the result
-	}()
+	proc := &Process{Name: p.Name, Cmd: cmd, Out: out, done: captured.Done}
 	t.Cleanup(func() {
 		proc.end(t)
+		captured.Close()
 		if t.Failed() {
 			t.Logf("--- %s (pid %d, %v) said at last:\n%s", proc.Name, cmd.Process.Pid, cmd.ProcessState, proc.Out.Tail(shownAtFailure))
 		}
