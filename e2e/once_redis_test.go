@@ -76,7 +76,7 @@ func TestRedisFaultsDuringConfirmationsRunNoCallTwice(t *testing.T) {
 				},
 				strike: func() {
 					main.Kill()
-					watch.Promoted(t, replica)
+					watch.Failover(t, replica)
 				},
 				after: func() *confirmtest.Redis { return replica },
 			}

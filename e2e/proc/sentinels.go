@@ -14,7 +14,7 @@ import (
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
-// Sentinels monitor a Redis, and promote its replica when it is down.
+// Sentinels monitor a Redis, and promote its replica.
 type Sentinels struct {
 	Addresses []string
 	Master    string // the name of the Redis in the Sentinels
@@ -39,13 +39,14 @@ func StartSentinels(t testing.TB, main *confirmtest.Redis) *Sentinels {
 		address, dir := porttest.Address(t), t.TempDir()
 		_, own, _ := net.SplitHostPort(address)
 		config := filepath.Join(dir, "sentinel.conf")
-		// The replica's link is cut before its main server dies. Sentinel tolerates that for
-		// ten times down-after-milliseconds.
+		// Only [Sentinels.Failover] begins a failover: Redis does not count as down while it, or the
+		// machine, stands still. A replica can be promoted for ten times this time after its link
+		// was cut.
 		text := fmt.Sprintf(`port %s
 bind 127.0.0.1
 dir %s
 sentinel monitor %s %s %s %d
-sentinel down-after-milliseconds %s 3000
+sentinel down-after-milliseconds %s 60000
 sentinel failover-timeout %s 10000
 `, own, dir, s.Master, host, port, sentinelQuorum, s.Master, s.Master)
 		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
@@ -104,9 +105,14 @@ func (s *Sentinels) Ask(t testing.TB, address string, command ...any) (any, erro
 	return client.Do(context.Background(), command...).Result()
 }
 
-// Promoted waits until all of them report this Redis as the main server.
-func (s *Sentinels) Promoted(t testing.TB, to *confirmtest.Redis) {
+// Failover promotes the replica, also if the main server is down, and waits until all of them
+// report the replica as the main server.
+func (s *Sentinels) Failover(t testing.TB, to *confirmtest.Redis) {
 	t.Helper()
+	Eventually(t, StartWithin, "a failover", func() error { // Sentinel must consider the replica healthy first
+		_, err := s.Ask(t, s.Addresses[0], "SENTINEL", "FAILOVER", s.Master)
+		return err
+	})
 	for _, at := range s.Addresses {
 		Eventually(t, StartWithin, "the Sentinel at "+at+" names the promoted replica", func() error {
 			got, err := s.Ask(t, at, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", s.Master)

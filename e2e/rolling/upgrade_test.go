@@ -95,11 +95,7 @@ func TestRollingRestartOfAllProcessesFailsNoValidRequest(t *testing.T) {
 	}
 	restart(1)
 	calm("the restart of the replica of Redis")
-	proc.Eventually(t, proc.StartWithin, "a failover", func() error { // Sentinel must consider the replica healthy first
-		_, err := sentinels.Ask(t, sentinels.Addresses[0], "SENTINEL", "FAILOVER", sentinels.Master)
-		return err
-	})
-	sentinels.Promoted(t, redis[1])
+	sentinels.Failover(t, redis[1])
 	calm("the failover of Redis")
 	restart(0)
 	calm("the restart of the other Redis")
