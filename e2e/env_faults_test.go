@@ -25,6 +25,7 @@ type ledger struct {
 	mu     sync.Mutex
 	times  map[string]int
 	of     map[string][]string // by session
+	read   map[string]int      // calls of the tool read, by path of the URL
 }
 
 type ledgerEntry struct {
@@ -33,12 +34,13 @@ type ledgerEntry struct {
 
 func startLedger(t *testing.T) *ledger {
 	t.Helper()
-	l := &ledger{times: make(map[string]int), of: make(map[string][]string)}
+	l := &ledger{times: make(map[string]int), of: make(map[string][]string), read: make(map[string]int)}
 	s := mcp.NewServer(&mcp.Implementation{Name: "ledger", Version: "1"}, nil)
 	l.server = s
 	mcp.AddTool(s, &mcp.Tool{Name: "read", Description: "Shows what was entered."}, func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
+		l.read[r.Extra.Header.Get(ledgerPath)]++
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Join(l.of[r.Session.ID()], " ")}}}, nil, nil
 	})
 	mcp.AddTool(s, &mcp.Tool{Name: "enter", Description: "Enters an id."}, func(ctx context.Context, r *mcp.CallToolRequest, in ledgerEntry) (*mcp.CallToolResult, any, error) {
@@ -53,7 +55,11 @@ func startLedger(t *testing.T) *ledger {
 		}
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.ID}}}, nil, nil
 	})
-	server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Set(ledgerPath, r.URL.Path)
+		handler.ServeHTTP(w, r)
+	}))
 	l.url = server.URL
 	t.Cleanup(func() {
 		for session := range s.Sessions() { // otherwise those of killed workers would remain
@@ -64,6 +70,9 @@ func startLedger(t *testing.T) *ledger {
 	})
 	return l
 }
+
+// ledgerPath is the header in which the tools of the ledger see the path of a request.
+const ledgerPath = "Ledger-Path"
 
 const ledgerFile = `
 environments:
@@ -87,6 +96,7 @@ func TestAWorkerThatIsKilledMasksItsEpisodesAndNoOthers(t *testing.T) {
 	servers := serversFile(t, map[string]entry{"ledger": {Type: "http", URL: l.url, RiskLevel: 1}})
 	worker := setup{nats: nats.url, servers: servers}
 	startWorker(t, worker) // this one is not killed
+	worker.servers = serversFile(t, map[string]entry{"ledger": {Type: "http", URL: l.url + "/victim", RiskLevel: 1}})
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "env.yaml"), ledgerFile)
 	write(t, filepath.Join(dir, "tasks.jsonl"), `{"question":"Enter something.","expected":["enter"]}`)
@@ -100,6 +110,17 @@ func TestAWorkerThatIsKilledMasksItsEpisodesAndNoOthers(t *testing.T) {
 		e.eventually(t, soon, "the second worker", func() error {
 			if n := e.metric(t, "callyard_workers"); n != 2 {
 				return fmt.Errorf("there are %v workers", n)
+			}
+			return nil
+		})
+		// The environment may know the worker, and not yet that its server is ready.
+		before := l.reads("/victim")
+		e.eventually(t, soon, "an episode at the second worker", func() error {
+			if err := readOnce(t.Context(), e); err != nil {
+				return err
+			}
+			if l.reads("/victim") == before {
+				return errors.New("all were at the first")
 			}
 			return nil
 		})
@@ -129,6 +150,30 @@ func TestAWorkerThatIsKilledMasksItsEpisodesAndNoOthers(t *testing.T) {
 		t.Errorf("an episode hung for %v", slowest)
 	}
 	t.Logf("%d runs with a killed worker: %d episodes masked, %d with the whole reward, %d effects, none twice; the slowest step took %v", runs, masked, whole, len(l.times), slowest.Round(time.Millisecond))
+}
+
+// reads returns the number of calls of the tool read with that path.
+func (l *ledger) reads(path string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.read[path]
+}
+
+// readOnce plays an episode with one call.
+func readOnce(ctx context.Context, e *environments) error {
+	c, err := trainer.Dial(ctx, e.url)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.Reset(nil); err != nil {
+		return err
+	}
+	if _, err := c.Call("read", map[string]any{}); err != nil {
+		return err
+	}
+	_, err = c.Call("finish", map[string]any{})
+	return err
 }
 
 // faulted counts the ends of the episodes of a run.
