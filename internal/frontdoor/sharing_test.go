@@ -38,8 +38,11 @@ type countingWorker struct {
 	most atomic.Int64
 	slow chan struct{}
 	once sync.Once
-	wait sync.WaitGroup
 	stop chan struct{}
+
+	mu   sync.Mutex // guards over, and the start of work
+	over bool       // later calls are dropped
+	wait sync.WaitGroup
 
 	down    atomic.Bool // no call starts
 	refused atomic.Int64
@@ -52,6 +55,11 @@ const houseTools = `{"digest":"d","definitions":{"tools":[
 func (h *countingWorker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	<-h.up
 	seq, method, tool, secret := f.Seq, f.Method, f.Tool, secretOf(f.Payload)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		return
+	}
 	h.wait.Go(func() {
 		if method != "" {
 			h.l.Result(to, seq, &schema.Result{Body: []byte(houseTools)})
@@ -137,6 +145,9 @@ func startCountingWorkerAs(t testing.TB, srv *bustest.Server, worker schema.Work
 	t.Cleanup(func() {
 		close(h.stop)
 		<-announced
+		h.mu.Lock()
+		h.over = true
+		h.mu.Unlock()
 		h.wait.Wait()
 		h.l.Close()
 	})
