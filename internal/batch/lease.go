@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"errors"
 
 	"github.com/callyard/callyard/internal/calls/execution"
 	"github.com/callyard/callyard/internal/calls/records"
@@ -99,15 +100,12 @@ func notStarted(e *schema.Error) bool {
 func (l *lease) settled(it *item, res *schema.Result, err error, counted bool) {
 	rec := l.place(it)
 	rec.Worker = it.worker
+	var gave *deadError
+	if errors.As(err, &gave) {
+		// Its last attempt may be unknown, which is not the state of a call that is safe to repeat.
+		rec.State, rec.Attempt = schema.StateFailed, max(rec.Attempt, 1)
+	}
 	l.o.Chain.Settled(it.call, rec, res, err, counted)
-}
-
-// gaveUp writes to the call records that the call failed, with the number of its attempts. Its last attempt
-// may be recorded as unknown, which is not the state of a call that is safe to repeat.
-func (l *lease) gaveUp(it *item, why *schema.Error) {
-	rec := l.place(it)
-	rec.Attempt, rec.Worker, rec.State, rec.Error, rec.Detail = max(rec.Attempt, 1), it.worker, schema.StateFailed, why.Kind, why.Detail
-	l.o.Chain.Decided(it.call, rec)
 }
 
 // noIntent logs that calls wait because their intents cannot be written. They are retried, unless

@@ -33,11 +33,7 @@ func (s *results) conclude(it *item, res *schema.Result, err error) {
 		it.done(nil)
 		return
 	}
-	rec := s.record(it, res, err)
-	if rec.Outcome == journal.Dead {
-		s.l.gaveUp(it, schema.AsError(err))
-	}
-	s.store(it, rec)
+	s.store(it, s.record(it, res, err))
 }
 
 // voidTimeout limits the time that a stopping front door waits for NATS to cancel intents.

@@ -110,8 +110,9 @@ func TestCallThatIsGivenUpIsRecordedAsFailed(t *testing.T) {
 	j := newJob(o, testIDs, sealedBatch(t, o, 1))
 	it := j.l.item(&journal.CallRecord{Server: "s", Tool: "t", Principal: schema.Principal{Name: "ann"}}, 8)
 	unknown := schema.Errorf(schema.KindOutcomeUnknown, "The worker died.")
-	j.l.settled(it, nil, unknown, true) // the last attempt
-	j.results.conclude(it, nil, &deadError{unknown})
+	gave := &deadError{unknown} // by the last attempt
+	j.pipeline.exec.recordFailure(it, &retryState{}, gave)
+	j.results.conclude(it, nil, gave)
 	if err := log.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -171,7 +171,7 @@ func (c *Chain) Refused(call *schema.Call, record *records.Record, verdict *admi
 
 // Settled records the outcome of a call of a journal that is not the result of an attempt: its last
 // attempt failed, its worker reported it later, or nobody knows it. counted is set if the attempt is in
-// the metrics of this front door. record is that of Refused.
+// the metrics of this front door. record is that of Refused, with the state if the outcome does not tell it.
 func (c *Chain) Settled(call *schema.Call, record *records.Record, res *schema.Result, err error, counted bool) {
 	if !counted {
 		c.meter.start()
@@ -184,9 +184,8 @@ func (c *Chain) Settled(call *schema.Call, record *records.Record, res *schema.R
 // record instead.
 func (c *Chain) Queued(call *schema.Call, record *records.Record) { c.log.queued(call, record) }
 
-// Decided records a state that does not come from an attempt: the one that a person gave to a call whose
-// outcome was unknown, or that was given up, and that of a call that is given up. record is that of
-// Refused, with this state.
+// Decided records the state that a person gave to a call whose outcome was unknown, or that was given
+// up. record is that of Refused, with this state.
 func (c *Chain) Decided(call *schema.Call, record *records.Record) { c.log.decided(call, record) }
 
 // Held counts and records a held call that did not pass through Submit. record is that of Refused.

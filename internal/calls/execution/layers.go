@@ -197,7 +197,9 @@ func (l log) settled(call *schema.Call, known *records.Record, res *schema.Resul
 		return
 	}
 	rec := l.recordOf(call, known, &records.PolicyDecision{})
-	l.recorder.BeginWith(&rec, call.Arguments, true).End(records.Outcome{Result: res, Err: err})
+	end := records.Outcome{State: rec.State, Result: res, Err: err}
+	rec.State = "" // it has not ended yet
+	l.recorder.BeginWith(&rec, call.Arguments, true).End(end)
 }
 
 // queued records that a call of a journal waits, or the state of known.
@@ -209,7 +211,7 @@ func (l log) queued(call *schema.Call, known *records.Record) {
 	l.recorder.Add(&rec)
 }
 
-// decided records a state that does not come from an attempt.
+// decided records a state that a person gave to a call.
 func (l log) decided(call *schema.Call, known *records.Record) {
 	if l.recorder == nil {
 		return
