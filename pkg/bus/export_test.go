@@ -35,7 +35,7 @@ func SetSilentFor(d time.Duration) (restore func()) {
 }
 
 // Progressed tells ctx that something was read.
-func Progressed(ctx context.Context) { progressed(ctx) }
+func Progressed(ctx context.Context) { progressOf(ctx)() }
 
 // WithProgress returns a context that calls f when something was read.
 func WithProgress(ctx context.Context, f func()) context.Context {

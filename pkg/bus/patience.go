@@ -71,9 +71,11 @@ func (p *patient) progress() {
 	}
 }
 
-// progressed tells a context of [WithPatience] that something was read. Other contexts ignore it.
-func progressed(ctx context.Context) {
+// progressOf returns the function that tells a context of [WithPatience], or one derived from it, that
+// something was read. For other contexts it does nothing.
+func progressOf(ctx context.Context) func() {
 	if progress, ok := ctx.Value(progressKey{}).(func()); ok {
-		progress()
+		return progress
 	}
+	return func() {}
 }

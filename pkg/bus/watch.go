@@ -63,10 +63,10 @@ type StreamWatch struct {
 
 	mu       sync.Mutex
 	sub      *nats.Subscription
-	last     uint64          // sequence of the last delivered write
-	live     bool            // loaded is closed
-	opening  context.Context // of the call that waits until loaded is closed
-	reported time.Time       // time of the last log line about reading; at first, of the beginning
+	last     uint64    // sequence of the last delivered write
+	live     bool      // loaded is closed
+	progress func()    // tells who waits until loaded is closed that something was read
+	reported time.Time // time of the last log line about reading; at first, of the beginning
 }
 
 // taker is called for a write. live means that it is new, and not one that existed at the start.
@@ -77,7 +77,7 @@ type taker func(m *nats.Msg, sequence uint64, live bool)
 // ends; see [WithPatience]. begin selects the existing messages. headersOnly omits the data. For
 // rewound, see [StreamWatch].
 func (c *Conn) watch(ctx context.Context, what, stream, subject string, take taker, begin beginning, headersOnly bool, rewound func()) (*StreamWatch, error) {
-	w := &StreamWatch{c: c, rewound: rewound, what: what, stream: stream, subject: subject, begin: begin, headersOnly: headersOnly, take: take, over: make(chan struct{}), loaded: make(chan struct{}), opening: ctx, reported: time.Now()}
+	w := &StreamWatch{c: c, rewound: rewound, what: what, stream: stream, subject: subject, begin: begin, headersOnly: headersOnly, take: take, over: make(chan struct{}), loaded: make(chan struct{}), progress: progressOf(ctx), reported: time.Now()}
 	w.life, w.end = context.WithCancel(context.Background())
 	ended, err := w.subscribe()
 	if err != nil {
@@ -227,7 +227,7 @@ func (d *delivery) take(m *nats.Msg) {
 // readingLocked notes that one of the existing messages was read.
 func (d *delivery) readingLocked() {
 	w := d.w
-	progressed(w.opening)
+	w.progress()
 	if time.Since(w.reported) >= reportEvery {
 		w.reported = time.Now()
 		w.c.log.Info("still reading; this takes longer the more is stored", "what", w.what, "read", d.count, "of", d.initial)
