@@ -159,16 +159,26 @@ func (l *ledger) reads(path string) int {
 	return l.read[path]
 }
 
+// newEpisode begins an episode. The caller closes the client.
+func newEpisode(ctx context.Context, e *environments) (*trainer.Conn, error) {
+	c, err := trainer.Dial(ctx, e.url)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Reset(nil); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
 // readOnce plays an episode with one call.
 func readOnce(ctx context.Context, e *environments) error {
-	c, err := trainer.Dial(ctx, e.url)
+	c, err := newEpisode(ctx, e)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if _, err := c.Reset(nil); err != nil {
-		return err
-	}
 	if _, err := c.Call("read", map[string]any{}); err != nil {
 		return err
 	}
@@ -209,14 +219,11 @@ func (l *ledger) run(t *testing.T, e *environments, run int, victim *workerProce
 func (l *ledger) episode(ctx context.Context, f *faulted, e *environments, name string, begun chan<- struct{}, stop <-chan struct{}) error {
 	said := sync.OnceFunc(func() { begun <- struct{}{} })
 	defer said()
-	c, err := trainer.Dial(ctx, e.url)
+	c, err := newEpisode(ctx, e)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	if _, err := c.Reset(nil); err != nil {
-		return err
-	}
 	for n := 0; ; n++ {
 		tool, arguments := "enter", map[string]any{"id": fmt.Sprintf("%s-%d", name, n)}
 		select {

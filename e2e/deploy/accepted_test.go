@@ -162,10 +162,8 @@ func (a *accepted) starts(program, role string, args []string, env ...string) {
 	p := start(a.t, append(env, "CALLYARD_FRONT_DOOR_DRAIN_DELAY=1ms", "CALLYARD_APPROVER_DRAIN_DELAY=1ms"), program, args...)
 	for _, address := range map[string][]string{"frontdoor": {a.door}, "approver": {a.desk}, "worker": {a.work}, "up": {a.door, a.desk}}[role] {
 		eventually(a.t, role+" being ready", func() error {
-			select {
-			case <-p.done:
+			if p.Ended() {
 				a.t.Fatalf("config check accepts this, and the %s does not start:\n%s\n%s", role, a.text, p.out.String())
-			default:
 			}
 			return ready(address)
 		})

@@ -108,7 +108,7 @@ func checkKilledApprover(t *testing.T, o *guideFabric) {
 	if err := old.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	<-old.done
+	<-old.Done
 	o.processes = o.processes[:len(o.processes)-1]
 	o.again("approver")
 	// Waiting calls remain; people sign in again.

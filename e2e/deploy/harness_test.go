@@ -90,9 +90,10 @@ func fromSetup(t testing.TB, name string) string {
 
 // process is a program that a test started; it ends with the test.
 type process struct {
-	cmd  *exec.Cmd
-	out  output
-	done <-chan struct{} // closed when it has ended and out is complete
+	cmd *exec.Cmd
+	out output
+
+	*proc.Captured
 }
 
 // output stores the output of a process.
@@ -128,21 +129,20 @@ func start(t testing.TB, env []string, path string, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(path, args...)}
 	p.cmd.Env, p.cmd.Dir = environment(env...), t.TempDir()
-	captured, err := proc.Capture(p.cmd, &p.out)
-	if err != nil {
+	var err error
+	if p.Captured, err = proc.Capture(p.cmd, &p.out); err != nil {
 		t.Fatal(err)
 	}
-	p.done = captured.Done
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
 		select {
-		case <-p.done:
+		case <-p.Done:
 		case <-time.After(within):
 			_ = p.cmd.Process.Kill()
-			<-p.done
+			<-p.Done
 			t.Errorf("%s did not end after SIGTERM", filepath.Base(path))
 		}
-		captured.Close()
+		p.Close()
 		if t.Failed() {
 			text := p.out.String()
 			t.Logf("--- %s:\n%s", filepath.Base(path), text[max(0, len(text)-8<<10):])
@@ -151,22 +151,13 @@ func start(t testing.TB, env []string, path string, args ...string) *process {
 	return p
 }
 
-func (p *process) ended() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // says waits until the output of the process matches, and returns the submatches.
 func (p *process) says(t testing.TB, pattern string) []string {
 	t.Helper()
 	re := regexp.MustCompile(pattern)
 	var found []string
 	eventually(t, "saying "+pattern, func() error {
-		ended := p.ended() // before its output is read
+		ended := p.Ended() // before its output is read
 		if found = re.FindStringSubmatch(p.out.String()); found != nil {
 			return nil
 		}
@@ -242,7 +233,7 @@ func generated(t *testing.T, path, want string) {
 func (p *process) stopped() error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
-	case <-p.done:
+	case <-p.Done:
 	case <-time.After(within):
 	}
 	if code := p.cmd.ProcessState.ExitCode(); code != 0 {

@@ -52,6 +52,16 @@ func Capture(cmd *exec.Cmd, out io.Writer) (*Captured, error) {
 	return &Captured{done, r, left}, nil
 }
 
+// Ended reports whether Done is closed.
+func (c *Captured) Ended() bool {
+	select {
+	case <-c.Done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Close waits for the end of the process and stops copying the output of its children.
 func (c *Captured) Close() {
 	<-c.Done

@@ -28,7 +28,7 @@ type Process struct {
 	Cmd  *exec.Cmd
 	Out  *Output
 
-	done <-chan struct{} // closed when it has ended and Out is complete
+	captured *Captured
 }
 
 // Program describes a program to start.
@@ -55,7 +55,7 @@ func Start(t testing.TB, p Program) *Process {
 	if err != nil {
 		t.Fatalf("starting %s: %v", p.Name, err)
 	}
-	proc := &Process{Name: p.Name, Cmd: cmd, Out: out, done: captured.Done}
+	proc := &Process{Name: p.Name, Cmd: cmd, Out: out, captured: captured}
 	t.Cleanup(func() {
 		proc.end(t)
 		captured.Close()
@@ -83,19 +83,12 @@ func CleanEnviron() []string {
 func (p *Process) PID() int { return p.Cmd.Process.Pid }
 
 // Ended reports whether the process has ended.
-func (p *Process) Ended() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}
+func (p *Process) Ended() bool { return p.captured.Ended() }
 
 // EndsWithin waits for the end, and reports whether the process ended in time.
 func (p *Process) EndsWithin(d time.Duration) bool {
 	select {
-	case <-p.done:
+	case <-p.captured.Done:
 		return true
 	case <-time.After(d):
 		return false
@@ -106,7 +99,7 @@ func (p *Process) EndsWithin(d time.Duration) bool {
 func (p *Process) Wait(t testing.TB, within time.Duration) int {
 	t.Helper()
 	select {
-	case <-p.done:
+	case <-p.captured.Done:
 	case <-time.After(within):
 		t.Fatalf("%s did not end within %s", p.Name, within)
 	}
@@ -144,13 +137,13 @@ func (p *Process) end(t testing.TB) {
 	}
 	_ = p.Cmd.Process.Signal(syscall.SIGTERM) // it may be ending right now
 	select {
-	case <-p.done:
+	case <-p.captured.Done:
 		return
 	case <-time.After(StopWithin):
 	}
 	t.Errorf("%s did not end within %s after SIGTERM", p.Name, StopWithin)
 	_ = p.Cmd.Process.Kill()
-	<-p.done
+	<-p.captured.Done
 }
 
 // Says waits until the output of the process matches, and returns the submatches.
