@@ -8,12 +8,16 @@ import (
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/ext"
+
+	"github.com/callyard/callyard/pkg/risk/celcost"
 )
 
 const (
-	maxCondition   = 4096
-	conditionCost  = 1_000_000
-	conditionLimit = 200 * time.Millisecond
+	maxCondition  = 4096
+	conditionCost = 1_000_000 // in CEL's units
+	// conditionLimit limits a condition in case the cost of a function is wrong. It is far above what
+	// conditionCost allows, because the load of the machine must not change a reward.
+	conditionLimit = 5 * time.Second
 )
 
 // condition is a compiled success condition. It is safe for concurrent use.
@@ -46,7 +50,7 @@ func compile(source string) (c *condition, err error) {
 	if out := tree.OutputType(); !out.IsExactType(cel.BoolType) && !out.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("the condition returns %s, but must return true or false.", cel.FormatCELType(out))
 	}
-	program, err := env.Program(tree, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(conditionCost), cel.InterruptCheckFrequency(32))
+	program, err := env.Program(tree, cel.EvalOptions(cel.OptOptimize), celcost.Tracking(), cel.CostLimit(conditionCost), cel.InterruptCheckFrequency(32))
 	if err != nil {
 		return nil, fmt.Errorf("the condition cannot be used: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"cel.dev/cel-go/ext"
 	"cel.dev/cel-go/interpreter"
 
+	"github.com/callyard/callyard/pkg/risk/celcost"
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
@@ -21,9 +22,10 @@ const (
 	// costLimit limits one evaluation of a condition in CEL's cost units. Scanning a
 	// string of 1 MiB costs a little over 100,000.
 	costLimit = 200_000
-	// conditionTimeout limits conditions that loop over arguments, in case CEL's cost
-	// estimate is wrong.
-	conditionTimeout = 100 * time.Millisecond
+	// conditionTimeout limits conditions that loop over arguments, in case the cost of a
+	// function is wrong. It is ten times what the limit of cost allows, because a process that
+	// stands still for a moment must not change the assessment of a call.
+	conditionTimeout = time.Second
 	// maxCondition (bytes) and maxNodes limit the condition itself.
 	maxCondition = 4096
 	maxNodes     = 2000
@@ -147,7 +149,7 @@ func compile(env *cel.Env, source string) (c *condition, issues []issue) {
 		}
 		return nil, []issue{{message: fmt.Sprintf("the condition returns %s, but must return true or false; add a comparison, such as == true.", what)}}
 	}
-	program, err := env.Program(tree, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(costLimit), cel.InterruptCheckFrequency(32))
+	program, err := env.Program(tree, cel.EvalOptions(cel.OptOptimize), celcost.Tracking(), cel.CostLimit(costLimit), cel.InterruptCheckFrequency(32))
 	if err != nil {
 		return nil, []issue{{message: "the condition cannot be used: " + yamldoc.OneLine(err.Error()) + "."}}
 	}
