@@ -355,7 +355,7 @@ func (cl *Client) control(worker schema.WorkerID, f *ControlFrame) {
 		return
 	}
 	if err := cl.conn.nc.Publish(subjectControl+Token(worker), AppendControl(nil, f)); err != nil {
-		cl.log.Warn("a control message was not sent", "worker", worker, "error", err)
+		cl.log.Warn("a control message was not sent", "worker", worker, "error", explained(err))
 	}
 }
 

@@ -274,7 +274,7 @@ func (o *outbox) publishLocked(failed []unsent) []unsent {
 		o.spare = msg[:0]
 	}
 	if err != nil {
-		failed = append(failed, unsent{o.number, err})
+		failed = append(failed, unsent{o.number, explained(err)})
 	}
 	return failed
 }

@@ -110,6 +110,8 @@ var (
 	ErrNotFound = errors.New("the record does not exist")
 	// ErrRefused: JetStream refused the write, usually for lack of space.
 	ErrRefused = errors.New("JetStream refused the write")
+	// ErrNotConnected: there is no connection to NATS, and nothing was sent.
+	ErrNotConnected = errors.New("there is no connection to NATS")
 	// ErrTooLarge: the message exceeds the size limit of the server.
 	ErrTooLarge = errors.New("the message exceeds the size limit of the NATS server")
 )
@@ -208,7 +210,15 @@ func refusal(err error) error {
 	case api != nil:
 		return fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	return fmt.Errorf("storing the record: %w", err)
+	return fmt.Errorf("storing the record: %w", explained(err))
+}
+
+// explained replaces the error of nats.go for a missing connection, which speaks of a buffer.
+func explained(err error) error {
+	if errors.Is(err, nats.ErrReconnectBufExceeded) {
+		return ErrNotConnected
+	}
+	return err
 }
 
 // Writable returns [ErrNotStoring] while writes to the stream fail.
@@ -246,7 +256,7 @@ func (s *Stream) Erase(ctx context.Context, sequence uint64) error {
 func (s *Stream) Subjects(ctx context.Context, filter string) ([]string, error) {
 	info, err := s.s.Info(ctx, jetstream.WithSubjectFilter(filter))
 	if err != nil {
-		return nil, fmt.Errorf("reading the state of the stream of %s: %w", s.spec.What, err)
+		return nil, fmt.Errorf("reading the state of the stream of %s: %w", s.spec.What, explained(err))
 	}
 	all := make([]string, 0, len(info.State.Subjects))
 	for subject := range info.State.Subjects {
@@ -268,7 +278,7 @@ type StreamState struct {
 func (s *Stream) State(ctx context.Context) (StreamState, error) {
 	info, err := s.s.Info(ctx)
 	if err != nil {
-		return StreamState{}, fmt.Errorf("reading the state of the stream of %s: %w", s.spec.What, err)
+		return StreamState{}, fmt.Errorf("reading the state of the stream of %s: %w", s.spec.What, explained(err))
 	}
 	return StreamState{int64(min(info.State.Bytes, 1<<62)), info.Config.MaxBytes, info.State.FirstSeq, info.State.LastSeq, info.Created, info.State.FirstTime}, nil
 }

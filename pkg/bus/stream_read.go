@@ -47,7 +47,7 @@ func (s *Stream) direct(ctx context.Context, get func(context.Context) (*jetstre
 		return Message{}, ErrNotFound
 	}
 	if err != nil {
-		return Message{}, fmt.Errorf("reading the record: %w", err)
+		return Message{}, fmt.Errorf("reading the record: %w", explained(err))
 	}
 	return message(raw.Subject, raw.Sequence, raw.Header, raw.Data, raw.Time), nil
 }
@@ -134,7 +134,7 @@ func (c *Conn) leader(ctx context.Context, stream string, request map[string]any
 	}
 	reply, err := c.nc.RequestWithContext(ctx, api+"STREAM.MSG.GET."+stream, body)
 	if err != nil {
-		return Message{}, fmt.Errorf("reading the record: %w", err)
+		return Message{}, fmt.Errorf("reading the record: %w", explained(err))
 	}
 	var got struct {
 		Error   *jetstream.APIError `json:"error"`
@@ -242,7 +242,7 @@ func (s *Stream) begin(ctx context.Context, body []byte) (*page, error) {
 	}
 	if err != nil {
 		p.close()
-		return nil, err
+		return nil, explained(err)
 	}
 	return p, nil
 }

@@ -166,7 +166,7 @@ func (w *StreamWatch) consumer(inbox string) (pending uint64, err error) {
 		return err
 	})
 	if err != nil {
-		return 0, err // wrapped by the caller
+		return 0, explained(err) // wrapped by the caller
 	}
 	var answer struct {
 		Error   *jetstream.APIError `json:"error"`

@@ -134,6 +134,9 @@ func (l *Ledger) Create(ctx context.Context, a *Approval, args []byte) (Revision
 	}
 	seq, err := l.store.create(ctx, a.ID, head, body)
 	if err != nil {
+		if nothingWritten(err) {
+			return 0, unavailable(err, a.CallID)
+		}
 		mine, at, again := l.reads.landed(ctx, a.ID, []string{a.Write})
 		switch {
 		case mine != nil:
@@ -141,7 +144,7 @@ func (l *Ledger) Create(ctx context.Context, a *Approval, args []byte) (Revision
 		case errors.Is(err, bus.ErrConflict):
 			return 0, schema.Errorf(schema.KindConflict, "Call %s is already held, as approval %s.", a.CallID, a.ID).WithCall(a.CallID)
 		default:
-			return 0, unavailable(errors.Join(err, again), a.CallID)
+			return 0, doubtful(errors.Join(err, again), a.CallID)
 		}
 	}
 	kept := a.Clone()
@@ -335,7 +338,7 @@ func (l *Ledger) change(ctx context.Context, of schema.Tenants, id schema.Approv
 			mine = append(mine, next.Write)
 		}
 		switch {
-		case errors.Is(err, bus.ErrRefused):
+		case errors.Is(err, bus.ErrRefused), errors.Is(err, bus.ErrNotConnected):
 			return nil, unavailable(err, now.CallID)
 		case next == nil && !hint:
 			return nil, err // from f, or for a change that is not allowed
@@ -356,7 +359,7 @@ func (l *Ledger) change(ctx context.Context, of schema.Tenants, id schema.Approv
 			return found.Clone(), nil
 		}
 		if !errors.Is(err, bus.ErrConflict) || again != nil {
-			return nil, unavailable(errors.Join(err, again), now.CallID)
+			return nil, doubtful(errors.Join(err, again), now.CallID)
 		}
 		if now, err = l.store.decode(ctx, r.Head); err != nil {
 			return nil, err
@@ -452,9 +455,22 @@ func (r *sharedReads) landed(ctx context.Context, id schema.ApprovalID, marks []
 	return nil, found, nil
 }
 
+// unavailable returns the error for a read or write that failed.
 func unavailable(err error, callID schema.CallID) error {
+	return notReached(err, callID, nothingWritten(err))
+}
+
+// doubtful returns the error for a write that failed and may be stored anyway.
+func doubtful(err error, callID schema.CallID) error { return notReached(err, callID, false) }
+
+func notReached(err error, callID schema.CallID, retryable bool) error {
 	e := schema.Errorf(schema.KindUnavailable, "The approval ledger cannot be reached or written; check that NATS is running and has disk space. (%w)", err)
 	e.RetryAfter = 5 * time.Second
-	e.Retryable = errors.Is(err, bus.ErrNotStoring) // nothing was written
+	e.Retryable = retryable
 	return e.WithCall(callID)
+}
+
+// nothingWritten reports whether an error says that no write was sent.
+func nothingWritten(err error) bool {
+	return errors.Is(err, bus.ErrNotStoring) || errors.Is(err, bus.ErrNotConnected)
 }
