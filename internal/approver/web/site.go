@@ -183,11 +183,7 @@ func (s *site) showError(w http.ResponseWriter, r *http.Request, err error) {
 	if back, ok := pageBehind(r); ok {
 		to, name = back, "Open the page again"
 	}
-	title := d.Title
-	if schema.KindOf(err) == schema.KindUnavailable {
-		title = "Not available" // the title of the problem, No capacity, describes a refused call
-	}
-	page := view{Title: title, Page: message{Text: d.Detail, Faults: schema.AsError(err).Faults, To: to, Label: name, Entered: entered(r)}}
+	page := view{Title: d.Title, Page: message{Text: d.Detail, Faults: schema.AsError(err).Faults, To: to, Label: name, Entered: entered(r)}}
 	if renderErr := s.showMessage(w, r, d.Status, v, page); renderErr != nil {
 		s.o.fault(r.Context(), r.Pattern, renderErr)
 		problem.Write(w, err)
