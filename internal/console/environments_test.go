@@ -53,3 +53,14 @@ func TestFailingEnvironmentsShowWhatToDo(t *testing.T) {
 		}
 	}
 }
+
+func TestThePageOfTheFleetHasItsVersionRightAfterOneOfEnvironments(t *testing.T) {
+	d := openDoor(t, map[string]string{
+		"GET /version":      `{"version":"1.2.3-test","go":"go1","started":"2026-01-01T00:00:00Z"}`,
+		"GET /environments": `{"environments":[]}`,
+		"GET /workers":      `{"workers":[]}`, "GET /front-doors": frontDoorsJSON(`{"id":"frontdoor_1","draining":false}`), "GET /configuration": `{"processes":[],"disagreements":[]}`,
+	})
+	k := openDesk(t, d, func(o *console.Options) { o.Environments = d.url })
+	k.get("/console/environments")
+	k.get("/console/fleet").has(t, "1.2.3-test")
+}

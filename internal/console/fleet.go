@@ -30,27 +30,15 @@ type fleetPage struct {
 // fleet serves the page of workers and other processes.
 func (c fleetPages) fleet(w http.ResponseWriter, r *http.Request, v Visit) error {
 	ctx := r.Context()
-	workers, err := cached(c.cache, v, "workers", func() (callyard.WorkerList, error) {
-		return get[callyard.WorkerList](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.ListWorkers(ctx)
-		})
-	})
+	workers, err := current[callyard.WorkerList](ctx, c.Console, v, callyard.ClientInterface.ListWorkers)
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
-	status, err := cached(c.cache, v, "configuration", func() (callyard.ConfigurationStatus, error) {
-		return get[callyard.ConfigurationStatus](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.GetConfiguration(ctx)
-		})
-	})
+	status, err := current[callyard.ConfigurationStatus](ctx, c.Console, v, callyard.ClientInterface.GetConfiguration)
 	if err != nil {
 		return err
 	}
-	version, err := cached(c.cache, v, "version", func() (callyard.Version, error) {
-		return get[callyard.Version](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.GetVersion(ctx)
-		})
-	})
+	version, err := current[callyard.Version](ctx, c.Console, v, callyard.ClientInterface.GetVersion)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"math"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -196,11 +195,7 @@ func (c *Console) measure(ctx context.Context, v Visit) (m measured, err error) 
 // frontDoors returns the live front doors, starting with the one that answers, and the figures that
 // all of them share.
 func (c *Console) frontDoors(ctx context.Context, v Visit) (callyard.FrontDoorList, error) {
-	return cached(c.cache, v, "front doors", func() (callyard.FrontDoorList, error) {
-		return get[callyard.FrontDoorList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.ListFrontDoors(ctx)
-		})
-	})
+	return current[callyard.FrontDoorList](ctx, c, v, callyard.ClientInterface.ListFrontDoors)
 }
 
 // loadOf returns the call counts that a front door reports.

@@ -36,11 +36,7 @@ type overviewPage struct {
 }
 
 func (c *Console) servers(ctx context.Context, v Visit) ([]callyard.ServerItem, error) {
-	list, err := cached(c.cache, v, "servers", func() (callyard.ServerList, error) {
-		return get[callyard.ServerList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.ListServers(ctx)
-		})
-	})
+	list, err := current[callyard.ServerList](ctx, c, v, callyard.ClientInterface.ListServers)
 	return list.Servers, err
 }
 

@@ -56,11 +56,7 @@ func (c policyPages) policy(w http.ResponseWriter, r *http.Request, v Visit) err
 
 // inForce fills in the policy versions of the processes, and the text of the policy.
 func (c policyPages) inForce(ctx context.Context, v Visit, page *policyPage) error {
-	status, err := cached(c.cache, v, "configuration", func() (callyard.ConfigurationStatus, error) {
-		return get[callyard.ConfigurationStatus](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.GetConfiguration(ctx)
-		})
-	})
+	status, err := current[callyard.ConfigurationStatus](ctx, c.Console, v, callyard.ClientInterface.GetConfiguration)
 	switch {
 	case schema.KindOf(err) == schema.KindForbidden: // the key's tenant does not see every server
 		page.Refused = schema.AsError(err).Detail

@@ -209,6 +209,19 @@ func get[T any](ctx context.Context, c *Console, v Visit, send send) (value T, e
 	return value, err
 }
 
+// operation is an operation of the front door without parameters.
+type operation func(callyard.ClientInterface, context.Context, ...callyard.RequestEditorFn) (*http.Response, error)
+
+// current returns the answer of an operation, from the cache if it is fresh. Each operation has an
+// answer of its own type, which identifies it.
+func current[T any](ctx context.Context, c *Console, v Visit, op operation) (answer T, err error) {
+	return cached(c.cache, v, fmt.Sprintf("%T", answer), func() (T, error) {
+		return get[T](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+			return op(client, ctx)
+		})
+	})
+}
+
 // readAll reads a response up to the limit.
 func readAll(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, maxAnswer)) }
 

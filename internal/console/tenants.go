@@ -53,11 +53,7 @@ type tenantsPage struct {
 
 // list serves the page of the tenants that the user's key may see.
 func (c tenantPages) list(w http.ResponseWriter, r *http.Request, v Visit) error {
-	list, err := cached(c.cache, v, "tenants", func() (callyard.TenantList, error) {
-		return get[callyard.TenantList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.ListTenants(ctx)
-		})
-	})
+	list, err := current[callyard.TenantList](r.Context(), c.Console, v, callyard.ClientInterface.ListTenants)
 	if err != nil {
 		return c.orKey(w, r, err)
 	}

@@ -167,11 +167,7 @@ func (c toolPages) tools(w http.ResponseWriter, r *http.Request, v Visit) error 
 }
 
 func (c *Console) sets(ctx context.Context, v Visit) ([]callyard.SetItem, error) {
-	list, err := cached(c.cache, v, "sets", func() (callyard.SetList, error) {
-		return get[callyard.SetList](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.ListSets(ctx)
-		})
-	})
+	list, err := current[callyard.SetList](ctx, c, v, callyard.ClientInterface.ListSets)
 	return list.Sets, err
 }
 
