@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/internal/episode/tally"
@@ -48,10 +48,7 @@ func countedOf(of map[string]int64) (all []counted) {
 		all = append(all, counted{name, n})
 	}
 	slices.SortFunc(all, func(a, b counted) int {
-		if a.Count != b.Count {
-			return int(max(-1, min(1, b.Count-a.Count)))
-		}
-		return strings.Compare(a.Name, b.Name)
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
 	})
 	return all
 }

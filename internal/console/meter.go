@@ -144,11 +144,7 @@ func (m *meter) rates() rates {
 // quantile estimates a quantile of the observations added to a histogram, by interpolation within
 // the bucket. It returns -1 if there were none.
 func quantile(from, to map[float64]float64, q float64) float64 {
-	var bounds []float64
-	for le := range to {
-		bounds = append(bounds, le)
-	}
-	slices.Sort(bounds)
+	bounds := slices.Sorted(maps.Keys(to))
 	if len(bounds) == 0 {
 		return -1
 	}

@@ -38,25 +38,15 @@ func (c *Console) serverList(w http.ResponseWriter, r *http.Request, v Visit) er
 		}
 		page.Servers = append(page.Servers, s)
 	}
-	// Servers that need attention come first.
+	order := map[bool]int{true: 0, false: 1} // servers that need attention come first
 	slices.SortFunc(page.Servers, func(a, b callyard.ServerItem) int {
-		return cmp.Or(-compareBools(hasTrouble(a), hasTrouble(b)), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(order[hasTrouble(a)], order[hasTrouble(b)]), cmp.Compare(a.ID, b.ID))
 	})
 	page.Found = len(page.Servers)
 	if page.Cut = page.Found > maxRows; page.Cut {
 		page.Servers = page.Servers[:maxRows]
 	}
 	return c.render(w, v, http.StatusOK, "servers", view{Title: "Servers", Here: Root + "/servers", Live: true, Page: page})
-}
-
-func compareBools(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case a:
-		return 1
-	}
-	return -1
 }
 
 type serverPage struct {
