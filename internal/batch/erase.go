@@ -26,16 +26,9 @@ func (b *Batches) EndTenant(ctx context.Context, tenant schema.TenantID) (open, 
 			return len(running), 0, err
 		}
 	}
-	for cursor := ""; ; {
-		var page []*journal.Manifest
-		page, cursor = b.o.Store.List(of, journal.Filter{Kind: journal.Batch, States: []journal.State{journal.Ended}, Limit: 1000}, cursor)
-		for _, m := range page {
-			if !m.Deleted {
-				ended = append(ended, m.ID)
-			}
-		}
-		if cursor == "" {
-			break
+	for m := range b.o.journals(of, journal.Filter{Kind: journal.Batch, States: []journal.State{journal.Ended}}) {
+		if !m.Deleted {
+			ended = append(ended, m.ID)
 		}
 	}
 	for _, id := range ended {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/callyard/callyard/internal/calls/admission"
 	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/schema"
@@ -145,11 +147,7 @@ func (h *heldCalls) copyEnd(it *item) {
 		if n == 0 {
 			h.l.o.Log.Warn("reading the outcome of a held call failed; it is tried again", "call", it.call.ID, "error", err)
 		}
-		again := time.NewTimer(pauses.Delay(n))
-		select {
-		case <-again.C:
-		case <-h.l.life.leaving.Done():
-			again.Stop()
+		if !sleep.For(pauses.Delay(n), h.l.life.leaving.Done()) {
 			return
 		}
 	}
@@ -230,28 +228,12 @@ func (h *heldCalls) withdrawAll() error {
 	if err := h.find(); err != nil {
 		return err
 	}
-	held := h.l.calls.heldCalls()
-	work := make(chan *item)
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	var failed error
-	for range min(withdrawing, len(held)) {
-		all.Go(func() {
-			for it := range work {
-				if err := h.withdraw(it); err != nil {
-					mu.Lock()
-					failed = err
-					mu.Unlock()
-				}
-			}
-		})
+	var all errgroup.Group
+	all.SetLimit(withdrawing)
+	for _, it := range h.l.calls.heldCalls() {
+		all.Go(func() error { return h.withdraw(it) })
 	}
-	for _, it := range held {
-		work <- it
-	}
-	close(work)
-	all.Wait()
-	return failed
+	return all.Wait()
 }
 
 // find adds the calls of the journal that an earlier owner held. Their approved calls may be

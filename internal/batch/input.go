@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -51,21 +52,14 @@ type metadata struct {
 // encode returns the members that are set; their values keep their bytes.
 func (e *metadata) encode() []byte {
 	b := []byte{'{'}
-	member := func(name string, value []byte) {
-		if len(b) > 1 {
-			b = append(b, ',')
-		}
-		b = append(append(append(b, '"'), name...), `":`...)
-		b = append(b, value...)
-	}
 	if len(e.Meta) > 0 {
-		member("_meta", e.Meta)
+		b = rawjson.AppendMember(b, "_meta", e.Meta)
 	}
 	if e.Responses != nil {
-		member("inputResponses", object(e.Responses))
+		b = rawjson.AppendMember(b, "inputResponses", object(e.Responses))
 	}
 	if len(e.State) > 0 {
-		member("requestState", e.State)
+		b = rawjson.AppendMember(b, "requestState", e.State)
 	}
 	return append(b, '}')
 }
@@ -73,12 +67,8 @@ func (e *metadata) encode() []byte {
 // object writes members in the order of their names.
 func object(members map[string]json.RawMessage) []byte {
 	b := []byte{'{'}
-	for i, name := range slices.Sorted(maps.Keys(members)) {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		quoted, _ := json.Marshal(name) // a string always encodes
-		b = append(append(append(b, quoted...), ':'), members[name]...)
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		b = rawjson.AppendMember(b, name, members[name])
 	}
 	return append(b, '}')
 }
@@ -231,7 +221,7 @@ func (v *conversations) next(ctx context.Context, s *Status, answers map[string]
 func (q *inputRequest) encode() []byte {
 	b := append([]byte(`{"resultType":"`+inputRequired+`","inputRequests":`), object(q.Requests)...)
 	if len(q.State) > 0 {
-		b = append(append(b, `,"requestState":`...), q.State...)
+		b = rawjson.AppendMember(b, "requestState", q.State)
 	}
 	return append(b, '}')
 }

@@ -1,9 +1,11 @@
 package batch
 
 import (
+	"slices"
 	"time"
 
 	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -192,21 +194,14 @@ func (r *recovery) outcomes(worker schema.WorkerID, ids []schema.CallID, within 
 		if !r.alive(worker) && time.Since(began) > 2*time.Second {
 			return nil, err
 		}
-		select {
-		case <-time.After(askAgain):
-		case <-r.l.life.leaving.Done():
+		if !sleep.For(askAgain, r.l.life.leaving.Done()) {
 			return nil, err
 		}
 	}
 }
 
 func (r *recovery) alive(worker schema.WorkerID) bool {
-	for _, w := range r.l.o.Catalog.Workers() {
-		if w.ID == worker {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.l.o.Catalog.Workers(), func(w schema.Worker) bool { return w.ID == worker })
 }
 
 // resume continues a call whose outcome its worker has reported.
@@ -304,9 +299,7 @@ func (r *recovery) settled(it *item, unknown error) (*schema.Result, error) {
 // returns an error if the worker does not answer or the job stops.
 func (r *recovery) lastOutcome(it *item, outcome dispatch.Outcome, within, pause time.Duration) (dispatch.Outcome, error) {
 	for deadline := time.Now().Add(r.patience(it)); outcome.State == dispatch.OutcomeRunning && time.Now().Before(deadline); pause = askAgain {
-		select {
-		case <-time.After(pause):
-		case <-r.l.life.leaving.Done():
+		if !sleep.For(pause, r.l.life.leaving.Done()) {
 			return outcome, errStopped
 		}
 		outcomes, err := r.outcomes(it.worker, []schema.CallID{it.call.ID}, within)
