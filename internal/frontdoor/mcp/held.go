@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -449,7 +448,4 @@ func (hc *heldCalls) result(h *calls.Held, token string) []byte {
 }
 
 // isGone reports whether an error means that the call is not known.
-func isGone(err error) bool {
-	var e *schema.Error
-	return errors.As(err, &e) && e.Kind == schema.KindNotFound
-}
+func isGone(err error) bool { return schema.KindOf(err) == schema.KindNotFound }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -78,15 +79,9 @@ func (r *requests) askAll(ctx context.Context, x *exchange, callID schema.CallID
 
 // withMembers returns params with the answers and state in place of any that it has.
 func withMembers(params, answers, state []byte) []byte {
-	out := []byte{'{'}
-	each(params, func(key string, value []byte) {
-		if key != "inputResponses" && key != "requestState" {
-			out = appendMember(out, key, value)
-		}
-	})
-	out = appendMember(out, "inputResponses", answers)
+	out := rawjson.With(rawjson.Without(params, "requestState"), "inputResponses", answers)
 	if state != nil {
-		out = appendMember(out, "requestState", state)
+		out = rawjson.With(out, "requestState", state)
 	}
-	return append(out, '}')
+	return out
 }

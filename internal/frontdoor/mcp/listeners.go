@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -51,11 +52,7 @@ func (s *subscriptions) remove(e *listener) {
 func (s *subscriptions) all() []*listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]*listener, 0, len(s.listeners))
-	for e := range s.listeners {
-		all = append(all, e)
-	}
-	return all
+	return slices.Collect(maps.Keys(s.listeners))
 }
 
 // listsChanged checks for each listener whether its lists changed, and notifies it.

@@ -27,12 +27,7 @@ func (r *requests) readResource(ctx context.Context, x *exchange) ([]byte, *faul
 		}
 		return nil, f
 	}
-	result, bad := r.forward(ctx, x, schema.MethodReadResource, to.server, func(key string, value []byte) []byte {
-		if key == "uri" {
-			return quote(to.name)
-		}
-		return value
-	})
+	result, bad := r.forward(ctx, x, schema.MethodReadResource, to.server, "uri", quote(to.name))
 	return readAs(result, to.name, uri), bad
 }
 
@@ -58,12 +53,7 @@ func (r *requests) getPrompt(ctx context.Context, x *exchange) ([]byte, *fault) 
 	if !ok {
 		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown prompt: " + problem.Printable(name, maxPrinted)}
 	}
-	return r.forward(ctx, x, schema.MethodGetPrompt, to.server, func(key string, value []byte) []byte {
-		if key == "name" {
-			return quote(to.name)
-		}
-		return value
-	})
+	return r.forward(ctx, x, schema.MethodGetPrompt, to.server, "name", quote(to.name))
 }
 
 // complete serves completion/complete, for an argument of a prompt or of a template.
@@ -75,12 +65,7 @@ func (r *requests) complete(ctx context.Context, x *exchange) ([]byte, *fault) {
 		if !ok {
 			return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown prompt: " + problem.Printable(getString(ref, "name"), maxPrinted)}
 		}
-		return r.forward(ctx, x, schema.MethodComplete, to.server, func(key string, value []byte) []byte {
-			if key != "ref" {
-				return value
-			}
-			return withMember(ref, "name", quote(to.name))
-		})
+		return r.forward(ctx, x, schema.MethodComplete, to.server, "ref", withMember(ref, "name", quote(to.name)))
 	case "ref/resource":
 		to, bad := r.lists.template(x, getString(ref, "uri"))
 		if bad != nil {
@@ -89,19 +74,14 @@ func (r *requests) complete(ctx context.Context, x *exchange) ([]byte, *fault) {
 		if to.server == "" {
 			return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "No server has this resource template."}
 		}
-		return r.forward(ctx, x, schema.MethodComplete, to.server, func(key string, value []byte) []byte {
-			if key != "ref" {
-				return value
-			}
-			return withMember(ref, "uri", quote(to.name))
-		})
+		return r.forward(ctx, x, schema.MethodComplete, to.server, "ref", withMember(ref, "uri", quote(to.name)))
 	}
 	return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "The ref must be of type ref/prompt or ref/resource."}
 }
 
 // forward sends a request other than a tool call to a server. Such a request changes nothing, so
-// it may be retried. change, if not nil, replaces values of the params.
-func (r *requests) forward(ctx context.Context, x *exchange, method string, server schema.ServerID, change func(key string, value []byte) []byte) ([]byte, *fault) {
+// it may be retried. The member of the params with this name gets the value.
+func (r *requests) forward(ctx context.Context, x *exchange, method string, server schema.ServerID, name string, as []byte) ([]byte, *fault) {
 	ours, state, isOurs := unwrapState(x.msg.param("requestState"))
 	isOurs = isOurs && ours.Connect && x.modern
 	if isOurs {
@@ -114,11 +94,11 @@ func (r *requests) forward(ctx context.Context, x *exchange, method string, serv
 		if key == "_meta" || isOurs && (key == "inputResponses" || key == "requestState") {
 			return
 		}
-		switch {
-		case key == "requestState":
+		switch key {
+		case "requestState":
 			value = state
-		case change != nil:
-			value = change(key, value)
+		case name:
+			value = as
 		}
 		params = appendMember(params, key, value)
 	})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -181,10 +182,7 @@ func (s *suspendedCalls) forget(t *suspendedCall) {
 func (s *suspendedCalls) leave() {
 	s.mu.Lock()
 	s.over = true
-	all := make([]*suspendedCall, 0, len(s.by))
-	for _, t := range s.by {
-		all = append(all, t)
-	}
+	all := slices.Collect(maps.Values(s.by))
 	s.mu.Unlock()
 	for _, t := range all {
 		t.shut()
