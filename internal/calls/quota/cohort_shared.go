@@ -1,7 +1,5 @@
 package quota
 
-import "context"
-
 // partsKey is the key of the tenants' leases, below prefix.
 const partsKey = "tenants"
 
@@ -78,15 +76,4 @@ func (s *shared) partArguments(m *member, used, want int, c class) []any {
 		inBulk = 1
 	}
 	return append(s.arguments(used, want, m.cohort.total()), string(m.tenant), m.nominal, m.borrow, m.weight, inBulk)
-}
-
-// leasePart leases slots for a tenant.
-func (s *shared) leasePart(m *member, used, want int, c class) (lease, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
-	defer cancel()
-	l, err := readLease(s.parts.Run(ctx, s.client, []string{prefix + partsKey}, s.partArguments(m, used, want, c)...))
-	if err != nil {
-		s.failed(err)
-	}
-	return l, err
 }

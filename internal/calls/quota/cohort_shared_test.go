@@ -188,12 +188,12 @@ func TestTenantScriptMatchesTheGoImplementation(t *testing.T) {
 				used[id]--
 				m.used.Add(-1)
 				m.short, want = time.Time{}, used[id]
-				if _, err := remote.leasePart(m, used[id], want, interactive); err != nil {
+				if _, err := remote.lease(m.subject, used[id], want, 0, interactive); err != nil {
 					t.Fatal(err)
 				}
 				continue
 			}
-			l, err := remote.leasePart(m, used[id], want, c)
+			l, err := remote.lease(m.subject, used[id], want, 0, c)
 			if err != nil {
 				t.Fatal(err)
 			}

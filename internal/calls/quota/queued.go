@@ -24,40 +24,38 @@ func (b *backlog) all(doors int, remote bool) int {
 	return b.here * doors
 }
 
-// limited returns the principal if its queue is limited, else nil.
-func (q *Quota) limited(p *schema.Principal) *subject {
+// limited returns the principal and the limit of its queue, or nil if it has none.
+func (q *Quota) limited(p *schema.Principal) (s *subject, most int) {
 	if q == nil {
-		return nil
+		return nil, 0
 	}
-	s := q.principal(p)
-	if s == nil {
-		return nil
+	if s = q.principal(p); s != nil {
+		most = s.terms().queued
 	}
-	if l := s.terms(); l == nil || l.queued == 0 {
-		return nil
+	if most == 0 {
+		return nil, 0
 	}
-	return s
+	return s, most
 }
 
 // Queues reports whether the queue of the principal is limited, so that its calls must be counted.
-func (q *Quota) Queues(p *schema.Principal) bool { return q.limited(p) != nil }
+func (q *Quota) Queues(p *schema.Principal) bool {
+	s, _ := q.limited(p)
+	return s != nil
+}
 
 // Space returns the number of further durable calls, held calls and batch lines that the principal
 // may queue. lines is the number of its batch lines that wait already. The result is math.MaxInt
 // without a limit, and less than 1 if there is no space.
 func (q *Quota) Space(p *schema.Principal, lines int) int {
-	s := q.limited(p)
+	s, most := q.limited(p)
 	if s == nil {
-		return math.MaxInt
-	}
-	l := s.terms()
-	if l == nil || l.queued == 0 {
 		return math.MaxInt
 	}
 	held := q.held(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return l.queued - lines - held - s.backlog.all(int(q.doors.Load()), q.shared.up())
+	return most - lines - held - s.backlog.all(int(q.doors.Load()), q.shared.up())
 }
 
 // Accept returns an error of KindQuota if n more durable calls or lines of the principal may not be
@@ -67,10 +65,7 @@ func (q *Quota) Accept(p *schema.Principal, n, lines int) error {
 	if space >= n {
 		return nil
 	}
-	most := 0
-	if l := q.principal(p).terms(); l != nil {
-		most = l.queued
-	}
+	most := q.principal(p).terms().queued
 	e := schema.Errorf(schema.KindQuota, "You have %d waiting calls (durable calls, held calls and batch lines), and your limit is %d; the request was not accepted. Wait for some of them to end.", most-space, most).RetryableAfter(queuedAgain)
 	if n > most {
 		e = schema.Errorf(schema.KindQuota, "The request has %d calls, and at most %d of your calls can wait at once; the request was not accepted. Send fewer, or send them as a stream of lines (application/x-ndjson), which is read as space becomes available.", n, most)
@@ -80,7 +75,7 @@ func (q *Quota) Accept(p *schema.Principal, n, lines int) error {
 
 // Queued adds n, which may be negative, to the waiting single durable calls of the principal.
 func (q *Quota) Queued(p *schema.Principal, n int) {
-	s := q.limited(p)
+	s, _ := q.limited(p)
 	if n < 0 && q != nil { // release even if the principal no longer has a limit
 		if v, ok := q.byPrincipal.Load(p.Name); ok {
 			s = v.(*subject)
@@ -97,7 +92,7 @@ func (q *Quota) Queued(p *schema.Principal, n int) {
 		if !gone {
 			return
 		}
-		s = q.limited(p)
+		s, _ = q.limited(p)
 	}
 }
 

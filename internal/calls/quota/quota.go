@@ -179,7 +179,7 @@ func (q *Quota) principal(p *schema.Principal) *subject {
 			return s
 		}
 		// The principal may have signed in again with other groups, or its key may have new limits.
-		if l := tighter(matchPrincipal(q.principals, p), own); l != s.terms() {
+		if l := tighter(matchPrincipal(q.principals, p), own); l != s.limits.Load() {
 			s.limits.Store(l)
 		}
 		kept := own // a copy, so that not every call allocates

@@ -74,9 +74,6 @@ func (q *Quota) renewAll(ctx context.Context) {
 // renewal is done, so that the last response is the valid one.
 func (s *subject) renewals(all []*renewal) []*renewal {
 	l := s.terms()
-	if l == nil {
-		return all
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l.inFlight > 0 && s.slots.active() && s.asking == nil {

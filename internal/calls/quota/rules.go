@@ -23,7 +23,7 @@ type limits struct {
 func (l *limits) none() bool { return l == nil || *l == limits{} }
 
 // perCall reports whether the rate or the calls in flight are limited.
-func (l *limits) perCall() bool { return l != nil && (l.interval > 0 || l.inFlight > 0) }
+func (l *limits) perCall() bool { return l.interval > 0 || l.inFlight > 0 }
 
 func newLimits(rate float64, burst, inFlight int) limits {
 	l := limits{rate: rate, burst: burst, inFlight: inFlight}

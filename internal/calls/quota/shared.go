@@ -108,11 +108,12 @@ func (s *shared) arguments(used, want, most int) []any {
 	return []any{s.door, used, want, most, s.ttl.Milliseconds()}
 }
 
-// lease leases slots of the limit under the key.
-func (s *shared) lease(key string, used, want, most int) (lease, error) {
+// lease leases slots of a limit.
+func (s *shared) lease(of *subject, used, want, most int, c class) (lease, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
-	l, err := readLease(s.script.Run(ctx, s.client, []string{prefix + key}, s.arguments(used, want, most)...))
+	script, arguments := s.request(of, used, want, most, c)
+	l, err := readLease(script.Run(ctx, s.client, []string{prefix + of.key}, arguments...))
 	if err != nil {
 		s.failed(err)
 	}
@@ -147,7 +148,7 @@ func (s *shared) renew(ctx context.Context, all []*renewal) error {
 	pipe := s.client.Pipeline()
 	commands := make([]*redis.Cmd, len(all))
 	for i, r := range all {
-		script, arguments := s.ofRenewal(r)
+		script, arguments := s.request(r.subject, r.used, r.want, r.most, interactive)
 		commands[i] = script.EvalSha(ctx, pipe, []string{prefix + r.key}, arguments...)
 	}
 	_, _ = pipe.Exec(ctx) // each command has its own error
@@ -156,7 +157,7 @@ func (s *shared) renew(ctx context.Context, all []*renewal) error {
 			continue
 		}
 		if redis.HasErrorPrefix(commands[i].Err(), "NOSCRIPT") { // Redis was restarted
-			script, arguments := s.ofRenewal(r)
+			script, arguments := s.request(r.subject, r.used, r.want, r.most, interactive)
 			r.lease, r.err = readLease(script.Run(ctx, s.client, []string{prefix + r.key}, arguments...))
 		}
 		if r.err != nil {
@@ -166,12 +167,12 @@ func (s *shared) renew(ctx context.Context, all []*renewal) error {
 	return nil
 }
 
-// ofRenewal returns the script and the arguments of a renewal.
-func (s *shared) ofRenewal(r *renewal) (*redis.Script, []any) {
-	if m := r.subject.member; m != nil {
-		return s.parts, s.partArguments(m, r.used, r.want, interactive)
+// request returns the script that leases slots to a subject, and its arguments.
+func (s *shared) request(of *subject, used, want, most int, c class) (*redis.Script, []any) {
+	if of.member != nil {
+		return s.parts, s.partArguments(of.member, used, want, c)
 	}
-	return s.script, s.arguments(r.used, r.want, r.most)
+	return s.script, s.arguments(used, want, most)
 }
 
 // tokens draws n tokens from the bucket under the key: all or none.

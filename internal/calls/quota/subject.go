@@ -41,8 +41,16 @@ func newSubject(q *Quota, isServer bool, name string, l *limits) *subject {
 	return s
 }
 
-// terms returns the current limits, or nil if there are none.
-func (s *subject) terms() *limits { return s.limits.Load() }
+// noLimits are the terms of a subject without limits. They are never changed.
+var noLimits limits
+
+// terms returns the current limits.
+func (s *subject) terms() *limits {
+	if l := s.limits.Load(); l != nil {
+		return l
+	}
+	return &noLimits
+}
 
 // verdict is the outcome of an attempt to take a slot.
 type verdict struct {
@@ -111,9 +119,6 @@ const guess = time.Second
 // takeLocked takes a slot from the local leases, or returns the request to send to Redis.
 func (s *subject) takeLocked(now time.Time, c class) (verdict, redisRequest) {
 	l := s.terms()
-	if l == nil {
-		l = &limits{}
-	}
 	s.touched = now
 	remote, doors := s.q.shared.up(), int(s.q.doors.Load())
 	if s.member != nil {
@@ -143,26 +148,16 @@ func (s *subject) takeLocked(now time.Time, c class) (verdict, redisRequest) {
 // ask sends a request to Redis, and wakes the callers that wait for the response.
 func (s *subject) ask(n redisRequest, c class) {
 	l := s.terms()
-	if l == nil {
-		l = &limits{}
-	}
 	switch n {
 	case aLease:
 		s.mu.Lock()
 		used, want, most := s.slots.used, s.slots.want(s.more(), l.inFlight), l.inFlight
 		s.mu.Unlock()
-		if c == bulk {
+		if c == bulk && s.member == nil { // the script does so for a tenant
 			most -= reserved(most)
 		}
 		sent := time.Now()
-		var got lease
-		var err error
-		if s.member != nil {
-			most = l.inFlight
-			got, err = s.q.shared.leasePart(s.member, used, want, c)
-		} else {
-			got, err = s.q.shared.lease(s.key, used, want, most)
-		}
+		got, err := s.q.shared.lease(s, used, want, most, c)
 		s.mu.Lock()
 		if err == nil {
 			s.slots.leased(got, want, most, sent, time.Now(), s.q.shared.ttl)
@@ -205,7 +200,7 @@ func (s *subject) leave() {
 
 // undo reverts a successful try, including its rate token.
 func (s *subject) undo(c class) {
-	if l := s.terms(); l != nil && l.interval > 0 {
+	if l := s.terms(); l.interval > 0 {
 		s.mu.Lock()
 		s.bucket.refund(c, l, int(s.q.doors.Load()), s.q.shared.up())
 		s.mu.Unlock()
@@ -216,9 +211,6 @@ func (s *subject) undo(c class) {
 // refusal returns the error for callers.
 func (s *subject) refusal(v verdict) error {
 	l := s.terms()
-	if l == nil {
-		l = &limits{}
-	}
 	var e *schema.Error
 	switch {
 	case s.member != nil:
