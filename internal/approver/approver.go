@@ -27,6 +27,7 @@ import (
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/console"
 	"github.com/callyard/callyard/internal/credential"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/listen"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/audit"
@@ -246,10 +247,7 @@ func (a *Approver) Ready() error {
 // waits for all goroutines that it started.
 func (a *Approver) Stop(ctx context.Context) error {
 	a.draining.Store(true)
-	select {
-	case <-time.After(a.o.Config.DrainDelay):
-	case <-ctx.Done():
-	}
+	sleep.For(a.o.Config.DrainDelay, ctx.Done())
 	a.pages.Close()
 	if a.console != nil {
 		a.console.Close()

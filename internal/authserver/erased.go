@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -91,10 +92,8 @@ func (e *erasures) run(ctx context.Context) {
 				break
 			}
 			e.s.o.Log.Warn("the access that people gave to programs cannot be read, to end that of erased tenants and to encrypt the rest with the newest key; it is tried again", "error", err)
-			select {
-			case <-ctx.Done():
+			if !sleep.For(wait, ctx.Done()) {
 				return
-			case <-time.After(wait):
 			}
 		}
 	}

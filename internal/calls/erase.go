@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/calls/records"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -44,10 +45,8 @@ func (c *Calls) EraseTenant(ctx context.Context, tenant schema.TenantID) (Erased
 		if time.Now().After(until) {
 			return done, schema.Errorf(schema.KindConflict, "%d calls or batches of tenant %q still run, so its data key is not destroyed yet. Erase it again when they have ended.", open, tenant).RetryableAfter(eraseFor)
 		}
-		select {
-		case <-ctx.Done():
+		if !sleep.For(eraseAgain, ctx.Done()) {
 			return done, ctx.Err()
-		case <-time.After(eraseAgain):
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/store/credentialtable"
 	"github.com/callyard/callyard/internal/upstream/oauth"
 	"github.com/callyard/callyard/pkg/bus"
@@ -371,10 +372,8 @@ func (b *Book) keep(ctx context.Context, s *Server, person string, r *row, revis
 		if errors.Is(err, bus.ErrConflict) {
 			return b.lost(ctx, s, person, r)
 		}
-		select {
-		case <-ctx.Done():
+		if !sleep.For(again, ctx.Done()) {
 			return false, unavailable(s, err)
-		case <-time.After(again):
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/pkg/risk"
 )
 
@@ -21,10 +22,8 @@ func (d *FrontDoor) doubt() {
 	defer cancel()
 	said := make(map[string]bool)
 	for {
-		select {
-		case <-d.stopped:
+		if !sleep.For(doubtsAfter, d.stopped) {
 			return
-		case <-time.After(doubtsAfter):
 		}
 		for _, doubt := range d.doubts(d.o.Policy.Current()) {
 			if !said[doubt] {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/backoff"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -109,9 +110,7 @@ func (s *Sender) write(id string, st state, revision uint64, v verdict) {
 			return
 		}
 		s.o.Log.Warn("the outcome of a webhook delivery could not be stored; retrying", "delivery", id, "outcome", v.outcome, "error", err)
-		select {
-		case <-time.After(writes.Delay(tries)):
-		case <-s.stop:
+		if !sleep.For(writes.Delay(tries), s.stop) {
 			return // the lease will expire, and another process may deliver it again
 		}
 	}

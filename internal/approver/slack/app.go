@@ -14,6 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver/notify"
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/store/slacktable"
@@ -137,10 +138,8 @@ func (a *App) introduce(ctx context.Context) {
 			a.o.Log.Error("Slack rejects the bot token", "error", answer.Err)
 			return
 		}
-		select {
-		case <-ctx.Done():
+		if !sleep.For(brokenFor, ctx.Done()) {
 			return
-		case <-time.After(brokenFor):
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	api "github.com/slack-go/slack"
 	"github.com/slack-go/slack/socketmode"
+
+	"github.com/callyard/callyard/internal/kit/sleep"
 )
 
 const (
@@ -28,10 +30,7 @@ func (i *intake) listen() {
 			i.o.Log.Warn("the socket to Slack closed; it is reopened", "error", err)
 			down = true
 		}
-		select {
-		case <-i.ctx.Done():
-		case <-time.After(pause):
-		}
+		sleep.For(pause, i.ctx.Done())
 	}
 }
 

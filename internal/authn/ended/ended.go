@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/store/endtable"
 	"github.com/callyard/callyard/pkg/bus"
 )
@@ -54,12 +55,7 @@ func (g *Grants) open(ctx context.Context) error {
 
 // openLater retries until the table is open or ctx ends.
 func (g *Grants) openLater(ctx context.Context) {
-	for wait := openFirst; g.table.Load() == nil; wait = min(2*wait, openEvery) {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-		}
+	for wait := openFirst; g.table.Load() == nil && sleep.For(wait, ctx.Done()); wait = min(2*wait, openEvery) {
 		if err := g.open(ctx); err != nil {
 			g.log.Debug("the table of ended grants cannot be opened", "error", err)
 			continue

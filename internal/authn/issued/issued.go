@@ -16,6 +16,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/authn/scope"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/store/keytable"
 	"github.com/callyard/callyard/internal/tenants"
 	"github.com/callyard/callyard/pkg/bus"
@@ -107,10 +108,8 @@ func (k *Keys) open(ctx context.Context) error {
 // openLater retries until the tables are open. It returns false if ctx ends first.
 func (k *Keys) openLater(ctx context.Context) bool {
 	for wait := openFirst; k.stored.Load() == nil; wait = min(2*wait, openEvery) {
-		select {
-		case <-ctx.Done():
+		if !sleep.For(wait, ctx.Done()) {
 			return false
-		case <-time.After(wait):
 		}
 		if err := k.open(ctx); err != nil {
 			k.o.Log.Debug("the tables of API keys cannot be opened", "error", err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
@@ -225,15 +226,12 @@ func (w *writer) finish() {
 			}
 			continue
 		}
-		select {
-		case <-ctx.Done():
+		if !sleep.For(retryWait, ctx.Done()) {
 			w.shut()
 			for _, m := range w.ready {
 				w.lost.Add(uint64(m.count))
 			}
-			w.logLost(true)
-			return
-		case <-time.After(retryWait):
+			break
 		}
 	}
 	w.logLost(true)

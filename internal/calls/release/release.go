@@ -17,6 +17,7 @@ import (
 	"github.com/callyard/callyard/internal/calls/execution"
 	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/risk"
@@ -220,10 +221,7 @@ func (r *Runner) callOf(ctx context.Context, a *ledger.Approval) (*schema.Call, 
 		if schema.KindOf(err) != schema.KindUnavailable || ctx.Err() != nil {
 			return call, err
 		}
-		select {
-		case <-time.After(recordAgain):
-		case <-ctx.Done():
-		}
+		sleep.For(recordAgain, ctx.Done())
 	}
 }
 
@@ -260,10 +258,8 @@ func (r *Runner) record(a *ledger.Approval, res *schema.Result, callErr error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stop := context.AfterFunc(r.ctx, func() {
-		select {
-		case <-time.After(recordTimeout):
+		if sleep.For(recordTimeout, ctx.Done()) {
 			cancel()
-		case <-ctx.Done():
 		}
 	})
 	defer stop()
@@ -298,9 +294,6 @@ func untilStored(ctx context.Context, log *slog.Logger, finish func(context.Cont
 			warned = true
 			log.Warn("the outcome of a call could not be recorded yet; it is tried again until this process stops", "error", err)
 		}
-		select {
-		case <-time.After(again):
-		case <-ctx.Done():
-		}
+		sleep.For(again, ctx.Done())
 	}
 }
