@@ -6,6 +6,7 @@
 package approver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -221,10 +222,7 @@ func (a *Approver) URL(id schema.ApprovalID) string { return PageURL(a.o.Config,
 // PageURL is [Approver.URL] for processes that have only the configuration. address is the listen
 // address.
 func PageURL(c settings.Approver, address string, id schema.ApprovalID) string {
-	base := strings.TrimSuffix(c.PublicURL, "/")
-	if base == "" {
-		base = listen.Scheme(c.CertFile) + "://" + address
-	}
+	base := cmp.Or(strings.TrimSuffix(c.PublicURL, "/"), listen.Scheme(c.CertFile)+"://"+address)
 	if id == "" {
 		return base + "/"
 	}

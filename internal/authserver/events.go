@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 )
@@ -54,8 +55,6 @@ func (s *Server) record(ctx context.Context, id []byte, one *grant, e Event) {
 		return
 	}
 	e.Grant, e.Client, e.Resource, e.Scopes, e.Person = hex.EncodeToString(id), one.Client, one.Resource, one.Scopes, one.Person
-	if e.Channel == "" {
-		e.Channel = ChannelProgram
-	}
+	e.Channel = cmp.Or(e.Channel, ChannelProgram)
 	s.o.Record(context.WithoutCancel(ctx), &e)
 }

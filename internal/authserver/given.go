@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -57,12 +58,7 @@ func (s *Server) Accesses(ctx context.Context, of func(*Person) bool) ([]Access,
 		}
 		all = append(all, one.access(id))
 	}
-	slices.SortFunc(all, func(a, b Access) int {
-		if c := b.Since.Compare(a.Since); c != 0 {
-			return c
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
+	slices.SortFunc(all, func(a, b Access) int { return cmp.Or(b.Since.Compare(a.Since), strings.Compare(a.ID, b.ID)) })
 	return all, nil
 }
 

@@ -1,6 +1,7 @@
 package authserver
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
@@ -49,11 +50,8 @@ func (s *Server) sign(ring *keySnapshot, i *issued) (string, int64, error) {
 	_, _ = rand.Read(id) // it never fails
 	c := claims{
 		Issuer: s.o.Issuer, Subject: p.Name, Audience: i.grant.Resource, Client: i.grant.Client, Expires: ends.Unix(), Issued: now.Unix(),
-		ID: base64.RawURLEncoding.EncodeToString(id), Scope: strings.Join(i.scopes, " "), Owner: p.Owner, Groups: p.Groups,
+		ID: base64.RawURLEncoding.EncodeToString(id), Scope: strings.Join(i.scopes, " "), Owner: cmp.Or(p.Owner, p.Name), Groups: p.Groups,
 		Grant: hex.EncodeToString(i.id),
-	}
-	if c.Owner == "" {
-		c.Owner = p.Name
 	}
 	if !p.Tenant.Is(schema.DefaultTenant) {
 		c.Tenant = string(p.Tenant)

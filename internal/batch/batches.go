@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -46,9 +47,7 @@ func (b *Batches) MaxLife() time.Duration { return b.o.Store.MaxLife() }
 func (b *Batches) Create(ctx context.Context, o Order) (m *journal.Manifest, replayed bool, err error) {
 	ctx, cancel := bound(ctx)
 	defer cancel()
-	if o.Life == 0 {
-		o.Life = min(defaultLife, b.o.Store.MaxLife())
-	}
+	o.Life = cmp.Or(o.Life, min(defaultLife, b.o.Store.MaxLife()))
 	if o.Life < minLife || o.Life > b.o.Store.MaxLife() {
 		return nil, false, schema.Errorf(schema.KindInvalidRequest, "The lifetime of a batch (expires_in) must be between %s and %s.", minLife, b.o.Store.MaxLife())
 	}

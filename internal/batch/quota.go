@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -101,10 +102,7 @@ func (b *backlog) reserve(o *Order, id schema.BatchID) (done func(), err error) 
 	defer b.mu.Unlock()
 	who := o.Principal.ID()
 	n := b.openLocked(who)
-	most := b.o.Quota.Batches(&o.Principal)
-	if most == 0 {
-		most = ownBatches(b.o.OpenBatches)
-	}
+	most := cmp.Or(b.o.Quota.Batches(&o.Principal), ownBatches(b.o.OpenBatches))
 	if n.all >= b.o.OpenBatches {
 		return nil, schema.Errorf(schema.KindUnavailable, "There are %d open batches, and the fleet's limit is %d (front_door.open_batches); no batch was created. Cancel unneeded batches, seal complete ones, or wait for some to end.", n.all, b.o.OpenBatches).RetryableAfter(openAgain)
 	}

@@ -242,10 +242,7 @@ func (r *callReader) responses(v *value) {
 			r.responses(out)
 			return
 		}
-		id := v.get("call_id")
-		if id == nil {
-			id = v.get("id")
-		}
+		id := first(v, "call_id", "id")
 		switch kind := v.get("type").text(); {
 		case kind == "function_call":
 			r.written(Call{}, callParts{v, id, v.get("name"), v.get("arguments")}, "name")

@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -101,10 +102,7 @@ func (c *converter) parts(v *value) (p toolParts, ok bool) {
 		} else if kind != "" && kind != "function" {
 			return p, c.noFunction(v, kind)
 		}
-		p.name, p.description, p.schema, p.strict = of.get("name"), of.get("description"), of.get("parameters"), of.get("strict")
-		if p.strict == nil {
-			p.strict = v.get("strict")
-		}
+		p.name, p.description, p.schema, p.strict = of.get("name"), of.get("description"), of.get("parameters"), cmp.Or(of.get("strict"), v.get("strict"))
 	case Anthropic:
 		if kind != "" && kind != "custom" {
 			return p, c.noFunction(v, kind)
@@ -115,9 +113,7 @@ func (c *converter) parts(v *value) (p toolParts, ok bool) {
 		if p.schema = first(v, "parametersJsonSchema", "parameters_json_schema"); p.schema == nil {
 			p.schema, p.openAPI = v.get("parameters"), true
 		}
-		if p.results = first(v, "responseJsonSchema", "response_json_schema"); p.results == nil {
-			p.results = v.get("response")
-		}
+		p.results = first(v, "responseJsonSchema", "response_json_schema", "response")
 	case MCP:
 		p.name, p.title, p.description, p.schema = v.get("name"), v.get("title"), v.get("description"), v.get("inputSchema")
 	}

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -413,11 +414,7 @@ func ErrorText(e *schema.Error) string {
 			b.WriteString(" And more.")
 			break
 		}
-		where := f.Pointer
-		if where == "" {
-			where = "the arguments"
-		}
-		b.WriteString("\n" + where + ": " + f.Message)
+		b.WriteString("\n" + cmp.Or(f.Pointer, "the arguments") + ": " + f.Message)
 	}
 	if e.Retryable {
 		b.WriteString(" You can send the call again.")

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 	"strconv"
@@ -146,11 +147,7 @@ func (g *gemini) typed(s *value, t, at string, depth int, others []string) *valu
 
 // annotated copies the annotations of a schema to the description of out.
 func (g *gemini) annotated(out, s *value) *value {
-	d := s.get("description").text()
-	if d == "" {
-		d = s.get("title").text()
-	}
-	if d != "" {
+	if d := cmp.Or(s.get("description").text(), s.get("title").text()); d != "" {
 		describe(out, d)
 	}
 	describeValues(out, s)

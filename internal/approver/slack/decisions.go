@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -46,10 +47,7 @@ func (d *decisions) act(ctx context.Context, c *api.InteractionCallback) {
 
 // parseClick parses a click. It returns false for actions that are not handled here.
 func parseClick(c *api.InteractionCallback) (click, bool) {
-	k := click{team: c.Team.ID, user: c.User.ID, channel: c.Container.ChannelID, ts: c.Container.MessageTs, trigger: c.TriggerID}
-	if k.channel == "" {
-		k.channel = c.Channel.ID
-	}
+	k := click{team: c.Team.ID, user: c.User.ID, channel: cmp.Or(c.Container.ChannelID, c.Channel.ID), ts: c.Container.MessageTs, trigger: c.TriggerID}
 	switch c.Type {
 	case api.InteractionTypeBlockActions:
 		if len(c.ActionCallback.BlockActions) != 1 {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -68,11 +69,8 @@ func (g *authorizePages) show(w http.ResponseWriter, r *http.Request, v visitor)
 	}
 	back := mustParse(req.Redirect)
 	p := consentPage{
-		Token: g.site.access.formToken(v.cookie, authserver.AuthorizePath), Person: personOf(v.who.Name), Name: req.Client.Name, Host: req.Client.Host(),
+		Token: g.site.access.formToken(v.cookie, authserver.AuthorizePath), Person: personOf(v.who.Name), Name: cmp.Or(req.Client.Name, req.Client.ID), Host: req.Client.Host(),
 		Return: back.Host, Local: authserver.Loopback(back.Hostname()), Resource: req.Resource,
-	}
-	if p.Name == "" {
-		p.Name = req.Client.ID
 	}
 	for _, name := range req.Scopes {
 		p.Scopes = append(p.Scopes, grantedScope{name, meaning(name)})

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -202,10 +203,7 @@ func (s shapes) read(name string, body []byte, to any) error {
 		}
 		return nil
 	}
-	at := faults[0].Pointer
-	if at == "" {
-		at = "the whole body"
-	}
+	at := cmp.Or(faults[0].Pointer, "the whole body")
 	e := schema.Errorf(schema.KindInvalidRequest, "The body does not match the schema in GET /openapi.json; nothing was done. At %s: %s", at, faults[0].Message)
 	e.Faults = faults
 	return e

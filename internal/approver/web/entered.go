@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -25,10 +26,7 @@ var labels = map[string]string{"reason": "Comment", "preset": "Reason for denial
 func entered(r *http.Request) (all []entry) {
 	for name, values := range r.PostForm {
 		if name != "" && len(values) == 1 && strings.TrimSpace(values[0]) != "" && !strings.Contains(name, ".") && !slices.Contains(unshown, name) {
-			label := labels[name]
-			if label == "" {
-				label = strings.ToUpper(name[:1]) + name[1:]
-			}
+			label := cmp.Or(labels[name], strings.ToUpper(name[:1])+name[1:])
 			all = append(all, entry{name, label, values[0]})
 		}
 	}

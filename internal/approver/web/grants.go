@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -140,10 +141,7 @@ func (g *grantPages) show(w http.ResponseWriter, r *http.Request, v visitor, sta
 	}
 	page := grantsPage{Admin: g.grants.server.Administers(v.who.Groups), Done: g.site.access.doneOf(r, v) == "end", Refusal: refusal}
 	for i := range all {
-		row := grantRow{Access: all[i], Shown: all[i].Name, Token: g.site.access.formToken(v.cookie, grantsPath+"/"+all[i].ID+"/end")}
-		if row.Shown == "" {
-			row.Shown = row.Client
-		}
+		row := grantRow{Access: all[i], Shown: cmp.Or(all[i].Name, all[i].Client), Token: g.site.access.formToken(v.cookie, grantsPath+"/"+all[i].ID+"/end")}
 		for _, name := range all[i].Scopes {
 			row.Scopes = append(row.Scopes, grantedScope{name, meaning(name)})
 		}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -95,11 +96,7 @@ func (o *Options) fault(ctx context.Context, pattern string, err error) {
 		return
 	}
 	if e := schema.AsError(err); problem.Status(e.Kind) >= http.StatusInternalServerError {
-		cause := errors.Unwrap(e)
-		if cause == nil {
-			cause = err
-		}
-		o.Log.Error("a request failed", "pattern", pattern, "call", e.CallID, "error", cause)
+		o.Log.Error("a request failed", "pattern", pattern, "call", e.CallID, "error", cmp.Or(errors.Unwrap(e), err))
 	}
 }
 

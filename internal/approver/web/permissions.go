@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -56,13 +57,7 @@ func (p *permissions) list(who schema.Principal) (seen []standing) {
 }
 
 func samePerson(who schema.Principal, name, owner string) bool {
-	behind := func(name, owner string) string {
-		if owner != "" {
-			return owner
-		}
-		return name
-	}
-	return strings.EqualFold(behind(who.Name, who.Owner), behind(name, owner))
+	return strings.EqualFold(cmp.Or(who.Owner, who.Name), cmp.Or(owner, name))
 }
 
 func permissionState(p *ledger.Permission, now time.Time) string {

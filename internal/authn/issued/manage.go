@@ -157,9 +157,7 @@ func (k *Keys) configured() (all []Key) {
 // the name is taken, and KindUnavailable if the key cannot be stored.
 func (k *Keys) Create(ctx context.Context, by *schema.Principal, w Settings) (Key, string, error) {
 	now := time.Now().UTC().Truncate(time.Second)
-	if w.Tenant == "" {
-		w.Tenant = by.Tenant
-	}
+	w.Tenant = cmp.Or(w.Tenant, by.Tenant)
 	if w.Owner == "" && by.Grant != nil { // the key acts as its creator, who may not act as others
 		w.Owner = cmp.Or(by.Owner, by.Name)
 	}

@@ -1,6 +1,7 @@
 package records
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/callyard/callyard/pkg/risk"
@@ -61,18 +62,12 @@ type Page struct {
 // View returns the public form of the record.
 func (r *Record) View() View {
 	v := View{
-		ID: r.ID, State: r.State, Server: r.Server, Tool: r.Tool, Method: r.Method, Principal: r.Principal, Owner: r.Owner, Tenant: r.Tenant,
+		ID: cmp.Or(r.Known, r.ID), State: r.State, Server: r.Server, Tool: r.Tool, Method: cmp.Or(r.Method, schema.MethodCallTool), Principal: r.Principal, Owner: r.Owner, Tenant: r.Tenant,
 		ToolError: r.ToolError, ArgumentsDigest: r.Arguments.String(), ArgumentBytes: r.ArgumentBytes,
 		ResultDigest: r.Result.String(), ResultBytes: r.ResultBytes, Started: timeOf(r.Started), Ended: timeOf(r.Ended),
 		TookMs: float64(r.Took/time.Microsecond) / 1000, Worker: r.Worker, FrontDoor: r.FrontDoor, Attempt: r.Attempt,
 		Durable: r.Durable, Replayed: r.Replayed, CancelRequested: r.CancelRequested, BatchID: r.Batch, CustomID: r.CustomID, ApprovalID: r.Approval,
 		Decision: r.Decision, Rule: r.Rule, ReplayOf: r.ReplayOf, TraceID: r.Trace.String(),
-	}
-	if r.Known != "" {
-		v.ID = r.Known
-	}
-	if v.Method == "" {
-		v.Method = schema.MethodCallTool
 	}
 	if at := timeOf(r.Admitted); at != nil {
 		v.Created = *at

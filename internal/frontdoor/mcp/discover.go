@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"cmp"
+
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
@@ -77,11 +79,7 @@ func (d *discovery) info(x *exchange) []byte {
 	}
 	b := append(appendQuoted([]byte(`{"name":`), name), `,"version":`...)
 	b = appendQuoted(b, version)
-	title := getString(theirs, "title")
-	if title == "" {
-		title = getString(theirs, "name")
-	}
-	if title != "" {
+	if title := cmp.Or(getString(theirs, "title"), getString(theirs, "name")); title != "" {
 		b = appendMember(b, "title", quote(title))
 	}
 	for _, member := range []string{"description", "websiteUrl", "icons"} {

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -110,11 +111,7 @@ func (x *exchange) faultOf(err error) *fault {
 	case (e.Kind == schema.KindCanceled || e.CancelRequested) && x.isCanceled():
 		return &fault{Code: kindCode(e.Kind), Message: e.Detail, silent: true}
 	case e.Kind == schema.KindInternal:
-		cause := errors.Unwrap(e)
-		if cause == nil {
-			cause = err
-		}
-		x.ep.log.Error("a request failed", "call", e.CallID, "error", cause)
+		x.ep.log.Error("a request failed", "call", e.CallID, "error", cmp.Or(errors.Unwrap(e), err))
 	}
 	f := &fault{Code: kindCode(e.Kind), Message: e.Detail, Data: dataOf(e)}
 	if e.Kind == schema.KindNotFound && !x.modern && x.msg.method == schema.MethodReadResource {

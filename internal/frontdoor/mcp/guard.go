@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -71,10 +72,7 @@ func (ep *Endpoint) serveMetadata(x *exchange, r *http.Request) {
 		x.refuse(http.StatusMethodNotAllowed, schema.Errorf(schema.KindInvalidRequest, "This path supports GET only."))
 		return
 	}
-	resource := ep.o.Keys.Below(strings.TrimPrefix(r.URL.EscapedPath(), wellKnown))
-	if resource == "" {
-		resource = path
-	}
+	resource := cmp.Or(ep.o.Keys.Below(strings.TrimPrefix(r.URL.EscapedPath(), wellKnown)), path)
 	known := resource == path || strings.HasPrefix(resource, path+"/") || isServerPath(resource)
 	body, ok := ep.o.Keys.Metadata(resource)
 	if !known || !ok {

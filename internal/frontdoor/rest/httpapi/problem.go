@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"log/slog"
@@ -43,11 +44,7 @@ func (p *Problems) Of(err error) *problem.Document {
 	d := problem.Of(err)
 	if d.Status == http.StatusInternalServerError {
 		e := schema.AsError(err)
-		cause := errors.Unwrap(e)
-		if cause == nil {
-			cause = err
-		}
-		p.log.Error("a request failed", "call", e.CallID, "error", cause)
+		p.log.Error("a request failed", "call", e.CallID, "error", cmp.Or(errors.Unwrap(e), err))
 	}
 	d.Errors = append(d.Errors, parameterFaults(err)...)
 	return &d
