@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -56,15 +55,7 @@ func (r *auditRecord) line() string {
 
 // ask lists records through the front door, newest first.
 func (f *auditFlags) ask(ctx context.Context, c *client, _ []string) error {
-	params := callyard.ListAuditParams{}
-	for _, text := range []struct {
-		from string
-		to   **string
-	}{{f.call, &params.Call}, {f.by, &params.By}} {
-		if text.from != "" {
-			*text.to = &text.from
-		}
-	}
+	params := callyard.ListAuditParams{Call: optional(f.call), By: optional(f.by)}
 	if f.kind != "" {
 		for kind := range strings.SplitSeq(f.kind, ",") {
 			params.Kind = append(params.Kind, callyard.ListAuditParamsKind(strings.TrimSpace(kind)))
@@ -74,14 +65,8 @@ func (f *auditFlags) ask(ctx context.Context, c *client, _ []string) error {
 		params.Since = new(time.Now().Add(-f.since))
 	}
 	all, err := readList[auditRecord](ctx, c, f.limit, func(most int, cursor string) request {
-		params := params
-		params.Limit = &most
-		if cursor != "" {
-			params.Cursor = &cursor
-		}
-		return func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-			return c.api.ListAudit(ctx, &params, edit...)
-		}
+		params.Limit, params.Cursor = &most, optional(cursor)
+		return with(c.api.ListAudit, &params)
 	})
 	if err != nil {
 		return err

@@ -152,10 +152,8 @@ func (w *wideSwitch) change(ctx context.Context, c *client, args []string, enabl
 	if len(args) > 0 || w.match != "" && !ok {
 		return fail(exitUsage, "Pass either SERVER and TOOL, or --match 'SERVER/TOOL' and --set NAME; '%s/*' is every tool of a server.", oneLine(cmp.Or(server, "SERVER")))
 	}
-	body := marshal(callyard.WideSwitchRequest{Server: optional(server), Tool: optional(tool), Set: optional(w.set), Enabled: enabled, Reason: optional(reason)})
-	return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-		return c.api.SwitchToolsWithBody(ctx, mediaJSON, bytes.NewReader(body), edit...)
-	}, func(done *struct {
+	body := callyard.WideSwitchRequest{Server: optional(server), Tool: optional(tool), Set: optional(w.set), Enabled: enabled, Reason: optional(reason)}
+	return show(ctx, c, with(c.api.SwitchTools, body), func(done *struct {
 		Tools int `json:"tools"`
 	}) error {
 		verb := "disabled"

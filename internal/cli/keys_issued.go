@@ -264,9 +264,7 @@ func (c *client) withKey(ctx context.Context, name string, use func(*issuedKey) 
 
 func showKey(ctx context.Context, c *client, args []string) error {
 	return c.withKey(ctx, args[0], func(k *issuedKey) error {
-		return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-			return c.api.GetKey(ctx, k.ID, edit...)
-		}, func(k *issuedKey) error {
+		return show(ctx, c, with(c.api.GetKey, k.ID), func(k *issuedKey) error {
 			return c.out.sheet(
 				cells("name", k.Name), cells("id", k.ID), cells("tenant", k.Tenant), cells("owner", k.Owner), cells("groups", strings.Join(k.Groups, " ")), cells("role", k.Role), cells("scopes", strings.Join(k.Scopes, " ")), cells("tools", strings.Join(k.Tools, " ")),
 				cells("limits", k.limits()), cells("note", k.Note), cells("origin", k.Origin), cells("made", strings.TrimSpace(minuteOf(k.CreatedAt)+" "+k.CreatedBy)), cells("rotated", minuteOf(k.RotatedAt)), cells("expires", dayOf(k.ExpiresAt)), cells("last used", minuteOf(k.LastUsed)),
@@ -292,8 +290,8 @@ func (k *issuedKey) limits() string {
 
 func revokeKey(ctx context.Context, c *client, args []string) error {
 	return c.withKey(ctx, args[0], func(k *issuedKey) error {
-		return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-			return c.api.RevokeKey(ctx, k.ID, &callyard.RevokeKeyParams{IfMatch: &k.ETag}, edit...)
-		}, func(*struct{}) error { return c.out.text(oneLine("The API key "+k.Name+" was revoked.") + "\n") })
+		return show(ctx, c, with2(c.api.RevokeKey, k.ID, &callyard.RevokeKeyParams{IfMatch: &k.ETag}), func(*struct{}) error {
+			return c.out.text(oneLine("The API key "+k.Name+" was revoked.") + "\n")
+		})
 	})
 }

@@ -95,7 +95,7 @@ func listSets(ctx context.Context, c *client, _ []string) error {
 
 func showSet(ctx context.Context, c *client, args []string) error {
 	var s setItem
-	raw, err := c.report(ctx, getSet(c, args[0]), &s)
+	raw, err := c.report(ctx, with(c.api.GetSet, args[0]), &s)
 	if err != nil {
 		return err
 	}
@@ -124,12 +124,6 @@ func showSet(ctx context.Context, c *client, args []string) error {
 	return nil
 }
 
-func getSet(c *client, name string) request {
-	return func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-		return c.api.GetSet(ctx, name, edit...)
-	}
-}
-
 // setNow returns a set from the list, which also includes sets that cannot be used at the moment.
 // If there is none, it returns the error of GET /sets/{name}.
 func setNow(ctx context.Context, c *client, name string) (now setItem, err error) {
@@ -140,7 +134,7 @@ func setNow(ctx context.Context, c *client, name string) (now setItem, err error
 	if i := slices.IndexFunc(all.items, func(s setItem) bool { return s.Name == name }); i >= 0 {
 		return all.items[i], nil
 	}
-	_, err = c.report(ctx, getSet(c, name), &now)
+	_, err = c.report(ctx, with(c.api.GetSet, name), &now)
 	return now, err
 }
 
@@ -234,7 +228,7 @@ func putSet(ctx context.Context, c *client, name string, definition []byte) erro
 	if c.out.structured() {
 		return c.out.document(raw)
 	}
-	if _, err := c.report(ctx, getSet(c, name), &now); err != nil {
+	if _, err := c.report(ctx, with(c.api.GetSet, name), &now); err != nil {
 		return err
 	}
 	return c.out.text(oneLine(fmt.Sprintf("The set %s is stored; it has %s now. MCP clients use it at /mcp/@%s.", name, count(len(now.Tools), "tool"), name)) + "\n")
@@ -245,7 +239,7 @@ func removeSet(ctx context.Context, c *client, args []string) error {
 	if err != nil {
 		return err
 	}
-	return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-		return c.api.RemoveSet(ctx, args[0], &callyard.RemoveSetParams{IfMatch: &now.ETag}, edit...)
-	}, func(*struct{}) error { return c.out.text(oneLine("The set "+args[0]+" was removed.") + "\n") })
+	return show(ctx, c, with2(c.api.RemoveSet, args[0], &callyard.RemoveSetParams{IfMatch: &now.ETag}), func(*struct{}) error {
+		return c.out.text(oneLine("The set "+args[0]+" was removed.") + "\n")
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -91,10 +90,7 @@ func receiversOf(t *callyard.Tenant) string {
 }
 
 func showTenant(ctx context.Context, c *client, args []string) error {
-	ask := func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-		return c.api.GetTenant(ctx, args[0], edit...)
-	}
-	return show(ctx, c, ask, func(t *callyard.Tenant) error {
+	return show(ctx, c, with(c.api.GetTenant, args[0]), func(t *callyard.Tenant) error {
 		policy := "that of the platform"
 		if t.Policy.Own {
 			policy = fmt.Sprintf("that of the platform, and its own (rules: %d)", t.Policy.Rules)

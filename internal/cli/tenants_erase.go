@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,9 +27,7 @@ func eraseTenantCommand() *cobra.Command {
 			return fail(exitUsage, "This cannot be undone; confirm it with --confirm %s.", args[0])
 		}
 		var done callyard.TenantErasure
-		raw, err := c.report(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-			return c.api.EraseTenant(ctx, args[0], &callyard.EraseTenantParams{Confirm: confirm}, edit...)
-		}, &done)
+		raw, err := c.report(ctx, with2(c.api.EraseTenant, args[0], &callyard.EraseTenantParams{Confirm: confirm}), &done)
 		switch {
 		case err != nil:
 			return err

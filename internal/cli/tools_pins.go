@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -226,10 +225,7 @@ func acceptTools(ctx context.Context, c *client, server string, named []string, 
 	if len(accept) == 0 {
 		return c.note.text(oneLine("All definitions of server "+server+" are accepted.") + "\n")
 	}
-	body := marshal(callyard.AcceptRequest{Tools: accept})
-	return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-		return c.api.AcceptServerPinsWithBody(ctx, server, mediaJSON, bytes.NewReader(body), edit...)
-	}, func(*serverPins) error {
+	return show(ctx, c, with2(c.api.AcceptServerPins, server, callyard.AcceptRequest{Tools: accept}), func(*serverPins) error {
 		var names []string
 		for _, t := range accept {
 			names = append(names, t.Name)
