@@ -21,7 +21,7 @@ type activity struct {
 	text        string // "" shows no line
 	done, total int
 	began       time.Time
-	shown       bool
+	row         progressLine
 
 	stop  chan struct{}
 	once  sync.Once
@@ -29,7 +29,7 @@ type activity struct {
 }
 
 func newActivity(out screen) *activity {
-	a := &activity{out: out, now: time.Now, stop: make(chan struct{})}
+	a := &activity{out: out, row: progressLine{s: out}, now: time.Now, stop: make(chan struct{})}
 	if !out.terminal {
 		return a
 	}
@@ -76,7 +76,7 @@ func (a *activity) end() {
 func (a *activity) above(write func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.clear()
+	a.row.clear()
 	write()
 	a.draw()
 }
@@ -102,18 +102,10 @@ func (a *activity) draw() {
 		return
 	}
 	if a.text == "" {
-		a.clear()
+		a.row.clear()
 		return
 	}
-	a.shown = true
-	_ = a.out.text("\r\x1b[K" + a.line()) // best effort: not part of the output
-}
-
-func (a *activity) clear() {
-	if a.shown {
-		_ = a.out.text("\r\x1b[K") // best effort: not part of the output
-		a.shown = false
-	}
+	_ = a.row.draw(a.line()) // best effort: not part of the output
 }
 
 // barWidth is the width of a progress bar, in columns.

@@ -351,7 +351,7 @@ func resumeArgument(path string) string {
 	case isSessionID(path):
 		path = "." + string(filepath.Separator) + path
 	}
-	return quoteWord(path)
+	return shellWord(path)
 }
 
 // open opens the transcript.

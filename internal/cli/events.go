@@ -10,6 +10,7 @@ import (
 
 	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/internal/kit/backoff"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/kit/sse"
 )
 
@@ -67,18 +68,10 @@ func (f *follower) follow(ctx context.Context) error {
 		if err := f.c.note.text("The connection ended; reconnecting.\n"); err != nil {
 			return err
 		}
-		if !wait(ctx, f.pauses.Delay(failures)) {
+		if !sleep.For(f.pauses.Delay(failures), ctx.Done()) {
 			return nil
 		}
 	}
-}
-
-// wait returns false if ctx ended first.
-func wait(ctx context.Context, d time.Duration) bool {
-	over, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	<-over.Done()
-	return ctx.Err() == nil
 }
 
 // show prints one event: verbatim with --output json, else as the changes since the last one.

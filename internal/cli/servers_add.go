@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -93,7 +93,7 @@ func (e *addedEntry) body(env []string, file string, stdin io.Reader) ([]byte, e
 	if e.Env != nil || e.RiskLevel != 0 {
 		return nil, fail(exitUsage, "--entry has the whole entry: set env and riskLevel there.")
 	}
-	text, err := readEntry(file, stdin)
+	text, err := readInput(file, stdin, math.MaxInt32)
 	if err != nil {
 		return nil, fail(exitUsage, "--entry: %w", err)
 	}
@@ -105,13 +105,6 @@ func (e *addedEntry) body(env []string, file string, stdin io.Reader) ([]byte, e
 		return nil, err
 	}
 	return json.Marshal(members)
-}
-
-func readEntry(file string, stdin io.Reader) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(io.LimitReader(stdin, 1<<20))
-	}
-	return os.ReadFile(file)
 }
 
 // showStatus sends a request that changes the object with the id, and prints its new state.

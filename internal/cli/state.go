@@ -3,9 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
-	"io"
+	"math"
 	"net/http"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -41,13 +40,7 @@ func stateCommand() *cobra.Command {
 }
 
 func importState(ctx context.Context, c *client, path string, apply bool) error {
-	var file []byte
-	var err error
-	if path == "-" {
-		file, err = untilInterrupt(ctx, func() ([]byte, error) { return io.ReadAll(c.in) })
-	} else {
-		file, err = os.ReadFile(path)
-	}
+	file, err := untilInterrupt(ctx, func() ([]byte, error) { return readInput(path, c.in, math.MaxInt32) })
 	if ctx.Err() != nil {
 		return fail(exitInterrupted, "Interrupted.")
 	}

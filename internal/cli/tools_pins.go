@@ -133,7 +133,7 @@ func diffTools(ctx context.Context, c *client, args []string) error {
 		if err := writeToolDiff(c.out, pins.Server, t); err != nil {
 			return err
 		}
-		if err := c.out.text("\n" + oneLine("Accept it: callyard tools accept "+quoteWord(pins.Server)+" "+quoteWord(t.Name+"@"+t.Digest)) + "\n\n"); err != nil {
+		if err := c.out.text("\n" + oneLine("Accept it: callyard tools accept "+shellWord(pins.Server)+" "+shellWord(t.Name+"@"+t.Digest)) + "\n\n"); err != nil {
 			return err
 		}
 	}
@@ -145,17 +145,6 @@ func diffTools(ctx context.Context, c *client, args []string) error {
 
 func noSuchTool(server, tool string) error {
 	return &exitError{code: exitRefused, notFound: true, err: fmt.Errorf("Server %s has no tool %s: `callyard tools diff %s` lists changed and new tools.", oneLine(server), oneLine(tool), oneLine(server))}
-}
-
-// quoteWord quotes a text as one shell word.
-func quoteWord(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@", r)
-	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // writeToolDiff writes the difference between the accepted and the current definition.
