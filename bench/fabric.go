@@ -242,17 +242,15 @@ func freeAddresses(n int) ([]string, error) {
 	return addresses, nil
 }
 
-// writeServers writes the mcpServers file with the one server. Its tool needs no approval,
-// because the benchmark measures the path of a call, not approvals.
-func writeServers(file string, command []string) error {
-	type server struct {
-		Command   string   `json:"command"`
-		Args      []string `json:"args"`
-		RiskLevel int      `json:"riskLevel"`
-	}
-	text, err := json.Marshal(map[string]map[string]server{
-		"mcpServers": {serverID: {Command: command[0], Args: command[1:], RiskLevel: 1}},
-	})
+// everything returns the entry of the everything server for a servers file. Its tool needs no
+// approval, because the benchmark measures the path of a call, not approvals.
+func everything(command []string) map[string]any {
+	return map[string]any{serverID: map[string]any{"command": command[0], "args": command[1:], "riskLevel": 1}}
+}
+
+// writeServers writes a servers file with the entries.
+func writeServers(file string, entries any) error {
+	text, err := json.Marshal(map[string]any{"mcpServers": entries})
 	if err == nil {
 		err = os.WriteFile(file, text, 0o600)
 	}

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -136,18 +135,10 @@ func (s *figureEnv) echoAttached(ctx context.Context, p echoProgram) (*fabric, e
 // echoUp starts Callyard in one process with the given servers file entry for the echo server
 // and additional environment variables. It also returns the folder.
 func (s *figureEnv) echoUp(ctx context.Context, entry map[string]any, env ...string) (*fabric, string, error) {
-	dir, err := s.folder()
+	entry["riskLevel"] = 1
+	servers, dir, err := s.servers(map[string]any{echoServer: entry})
 	if err != nil {
 		return nil, "", err
-	}
-	servers := filepath.Join(dir, "servers.json")
-	entry["riskLevel"] = 1
-	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{echoServer: entry}})
-	if err == nil {
-		err = os.WriteFile(servers, text, 0o600)
-	}
-	if err != nil {
-		return nil, "", fmt.Errorf("writing the servers file: %w", err)
 	}
 	f, err := launchUp(s.bin, servers, dir, env...)
 	if err != nil {

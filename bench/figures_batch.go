@@ -29,7 +29,7 @@ func (s *figureEnv) three(ctx context.Context) (*fabric, *batchClient, error) {
 }
 
 func (s *figureEnv) start(_ context.Context, start func(servers, dir string) (Target, error)) (*fabric, *batchClient, error) {
-	servers, dir, err := s.servers()
+	servers, dir, err := s.servers(everything(s.command))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -41,13 +41,13 @@ func (s *figureEnv) start(_ context.Context, start func(servers, dir string) (Ta
 	return f, newBatchClient("http://" + f.url.Host), nil
 }
 
-// servers writes a servers file into a separate folder.
-func (s *figureEnv) servers() (servers, dir string, err error) {
+// servers writes a servers file with the entries into a separate folder.
+func (s *figureEnv) servers(entries any) (servers, dir string, err error) {
 	if dir, err = s.folder(); err != nil {
 		return "", "", err
 	}
 	servers = filepath.Join(dir, "servers.json")
-	return servers, dir, writeServers(servers, s.command)
+	return servers, dir, writeServers(servers, entries)
 }
 
 // warm starts Callyard in three processes and runs a small batch. end stops them.

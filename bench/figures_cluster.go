@@ -47,7 +47,7 @@ func clusterFigure(ctx context.Context, s *figureEnv) error {
 
 // cluster starts three NATS servers, a worker and a front door.
 func (s *figureEnv) cluster(ctx context.Context) (*fabric, *batchClient, error) {
-	servers, dir, err := s.servers()
+	servers, dir, err := s.servers(everything(s.command))
 	if err != nil {
 		return nil, nil, err
 	}

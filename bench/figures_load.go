@@ -5,45 +5,24 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// scriptedServers writes a servers file with n scripted servers and returns their
-// names.
-func (s *figureEnv) scriptedServers(file string, n int, more map[string]any) (names []string, err error) {
-	all := make(map[string]any, n)
-	for i := range n {
-		name := fmt.Sprintf("server-%d", i)
-		entry := map[string]any{"command": s.scripted, "args": []string{"echo"}, "riskLevel": 1}
-		for k, v := range more {
-			entry[k] = v
-		}
-		all[name] = entry
-		names = append(names, name)
-	}
-	text, err := json.Marshal(map[string]any{"mcpServers": all})
-	if err == nil {
-		err = os.WriteFile(file, text, 0o600)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("writing the servers file: %w", err)
-	}
-	return names, nil
-}
-
-// scriptedUp starts Callyard in one process with n scripted servers and waits for all
-// of them.
+// scriptedUp starts Callyard in one process with n scripted servers, whose entries have more
+// members, and waits for all of them. It also returns their names.
 func (s *figureEnv) scriptedUp(ctx context.Context, n int, more map[string]any) (*fabric, *batchClient, []string, error) {
-	dir, err := s.folder()
-	if err != nil {
-		return nil, nil, nil, err
+	all := make(map[string]any, n)
+	names := make([]string, n)
+	for i := range n {
+		names[i] = fmt.Sprintf("server-%d", i)
+		entry := map[string]any{"command": s.scripted, "args": []string{"echo"}, "riskLevel": 1}
+		maps.Copy(entry, more)
+		all[names[i]] = entry
 	}
-	servers := filepath.Join(dir, "servers.json")
-	names, err := s.scriptedServers(servers, n, more)
+	servers, dir, err := s.servers(all)
 	if err != nil {
 		return nil, nil, nil, err
 	}

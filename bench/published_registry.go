@@ -204,22 +204,14 @@ func rateAtOnce(calls []func() error) (float64, error) {
 // remoteRates measures the calculator as a REST service and as a remote MCP server of
 // Callyard in one process, over HTTP.
 func (s *figureEnv) remoteRates(ctx context.Context, services *calculators, rates map[string]float64) (err error) {
-	dir, err := s.folder()
+	servers, dir, err := s.servers(map[string]any{
+		"openapi": map[string]any{"openapi": services.base + "/openapi.json", "base_url": services.base, "riskLevel": 1},
+		"mcp":     map[string]any{"url": services.base + "/mcp", "riskLevel": 1},
+	})
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
-		"openapi": map[string]any{"openapi": services.base + "/openapi.json", "base_url": services.base, "riskLevel": 1},
-		"mcp":     map[string]any{"url": services.base + "/mcp", "riskLevel": 1},
-	}})
-	file := filepath.Join(dir, "servers.json")
-	if err == nil {
-		err = os.WriteFile(file, text, 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the servers file: %w", err)
-	}
-	f, err := launchUp(s.bin, file, dir)
+	f, err := launchUp(s.bin, servers, dir)
 	if err != nil {
 		return err
 	}

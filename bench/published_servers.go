@@ -91,15 +91,3 @@ func referenceFiles(files, graph string) error {
 	}
 	return nil
 }
-
-// writeReferences writes the servers file.
-func writeReferences(file string, servers map[string]reference) error {
-	text, err := json.Marshal(map[string]any{"mcpServers": servers})
-	if err == nil {
-		err = os.WriteFile(file, text, 0o600)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the servers file: %w", err)
-	}
-	return nil
-}

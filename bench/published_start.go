@@ -62,7 +62,7 @@ func (s *figureEnv) contend(ctx context.Context, name string, level int) (*conte
 		servers[id] = server
 	}
 	file := filepath.Join(dir, "servers.json")
-	if err := writeReferences(file, servers); err != nil {
+	if err := writeServers(file, servers); err != nil {
 		return nil, err
 	}
 	began := time.Now()

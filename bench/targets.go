@@ -56,7 +56,7 @@ func (s *targets) startOwn(ctx context.Context, o Options, stderr io.Writer) err
 		return fmt.Errorf("making a temporary directory: %w", err)
 	}
 	servers := filepath.Join(s.dir, "servers.json")
-	if err := writeServers(servers, command); err != nil {
+	if err := writeServers(servers, everything(command)); err != nil {
 		return err
 	}
 	programs := func(three bool) (binaries, error) {
