@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/sleep"
 )
 
 // Names of the targets that the bench starts itself.
@@ -40,7 +42,7 @@ type fabric struct {
 func (f *fabric) Close() error { return stopAll(f.children) }
 
 // startAllInOne starts `callyard up` with the servers file. Its data and logs are in dir.
-func startAllInOne(ctx context.Context, bin binaries, servers, dir string) (Target, error) {
+func startAllInOne(ctx context.Context, bin binaries, servers, dir string) (*fabric, error) {
 	f, err := launchUp(bin, servers, dir)
 	if err != nil {
 		return nil, err
@@ -50,7 +52,7 @@ func startAllInOne(ctx context.Context, bin binaries, servers, dir string) (Targ
 
 // startAllInOneMCP is startAllInOne with calls through the MCP endpoint, in the protocol
 // version with stateless requests (MCP 2026-07-28).
-func startAllInOneMCP(ctx context.Context, bin binaries, servers, dir string) (Target, error) {
+func startAllInOneMCP(ctx context.Context, bin binaries, servers, dir string) (*fabric, error) {
 	const revision, method, tool = "2026-07-28", "tools/call", serverID + "__" + toolName
 	f, err := launchUp(bin, servers, dir)
 	if err != nil {
@@ -83,7 +85,7 @@ func launchUp(bin binaries, servers, dir string, env ...string) (*fabric, error)
 
 // startThree starts the three processes of a call in production. NATS syncs to disk like
 // the embedded server, so that both are comparable.
-func startThree(ctx context.Context, bin binaries, servers, dir string) (Target, error) {
+func startThree(ctx context.Context, bin binaries, servers, dir string) (*fabric, error) {
 	f, err := launchThree(ctx, bin, servers, dir)
 	if err != nil {
 		return nil, err
@@ -135,7 +137,7 @@ func (f *fabric) start(name, path, dir string, env []string, args ...string) err
 
 // ready waits until the front door reports that it is ready and a call succeeds. On
 // failure it stops all processes.
-func (f *fabric) ready(ctx context.Context, name string) (Target, error) {
+func (f *fabric) ready(ctx context.Context, name string) (*fabric, error) {
 	if err := f.reach(ctx, name, "/servers/"+serverID+"/tools/"+toolName); err != nil {
 		return nil, err
 	}
@@ -212,7 +214,7 @@ func (f *fabric) await(ctx context.Context, what string, condition func() bool) 
 			last := f.children[len(f.children)-1]
 			return fmt.Errorf("%s is not %s after %s: %s", last.name, what, readyTimeout, last.tail())
 		}
-		wait(ctx, readyPause)
+		sleep.For(readyPause, ctx.Done())
 	}
 	return nil
 }

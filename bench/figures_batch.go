@@ -20,25 +20,24 @@ const (
 
 // up starts Callyard in one process.
 func (s *figureEnv) up(ctx context.Context) (*fabric, *batchClient, error) {
-	return s.start(ctx, func(servers, dir string) (Target, error) { return startAllInOne(ctx, s.bin, servers, dir) })
+	return s.start(ctx, startAllInOne)
 }
 
 // three starts Callyard in three processes.
 func (s *figureEnv) three(ctx context.Context) (*fabric, *batchClient, error) {
-	return s.start(ctx, func(servers, dir string) (Target, error) { return startThree(ctx, s.bin, servers, dir) })
+	return s.start(ctx, startThree)
 }
 
-func (s *figureEnv) start(_ context.Context, start func(servers, dir string) (Target, error)) (*fabric, *batchClient, error) {
+func (s *figureEnv) start(ctx context.Context, start func(ctx context.Context, bin binaries, servers, dir string) (*fabric, error)) (*fabric, *batchClient, error) {
 	servers, dir, err := s.servers(everything(s.command))
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := start(servers, dir)
+	f, err := start(ctx, s.bin, servers, dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	f := t.(*fabric)
-	return f, newBatchClient("http://" + f.url.Host), nil
+	return f, newBatchClient("http://" + f.address), nil
 }
 
 // servers writes a servers file with the entries into a separate folder.

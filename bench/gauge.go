@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/callyard/callyard/internal/kit/sleep"
 )
 
 const (
@@ -88,7 +90,7 @@ func (h *headcount) tick() {
 
 // wait waits for d, and then until every lane has ticked, but at most for patience.
 func (h *headcount) wait(ctx context.Context, d time.Duration) {
-	wait(ctx, d)
+	sleep.For(d, ctx.Done())
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	select {
@@ -174,21 +176,11 @@ func drive(ctx context.Context, lane Lane, record *laneRecord, phase *atomic.Int
 			if now != warming {
 				record.failure(err)
 			}
-			wait(ctx, errorPause)
+			sleep.For(errorPause, ctx.Done())
 			ended = time.Now()
 		case now == measuring:
 			record.success(ended.Sub(began))
 		}
 		began = ended
-	}
-}
-
-// wait waits for d or the end of ctx.
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

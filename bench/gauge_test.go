@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/sleep"
 )
 
 // scripted is a target whose calls have a duration and an outcome that the test sets.
@@ -45,7 +47,7 @@ func (l *scriptedLane) Close() error { return nil }
 // taking makes each call take d.
 func taking(d time.Duration) func(context.Context, int, int) error {
 	return func(ctx context.Context, _, _ int) error {
-		wait(ctx, d)
+		sleep.For(d, ctx.Done())
 		return nil
 	}
 }
@@ -80,13 +82,13 @@ func TestPercentilesIncludeTheSlowestCalls(t *testing.T) {
 		target := &scripted{call: func(ctx context.Context, _, call int) error {
 			switch n := call % 100; {
 			case n < 85:
-				wait(ctx, time.Millisecond)
+				sleep.For(time.Millisecond, ctx.Done())
 			case n < 95:
-				wait(ctx, 10*time.Millisecond)
+				sleep.For(10*time.Millisecond, ctx.Done())
 			case n < 99:
-				wait(ctx, 50*time.Millisecond)
+				sleep.For(50*time.Millisecond, ctx.Done())
 			default:
-				wait(ctx, 200*time.Millisecond)
+				sleep.For(200*time.Millisecond, ctx.Done())
 			}
 			return nil
 		}}
@@ -107,10 +109,10 @@ func TestTheWarmupIsNotCounted(t *testing.T) {
 		// Slow and failing at first, then fast.
 		target := &scripted{call: func(ctx context.Context, _, call int) error {
 			if call == 0 {
-				wait(ctx, 300*time.Millisecond)
+				sleep.For(300*time.Millisecond, ctx.Done())
 				return errors.New("still starting")
 			}
-			wait(ctx, time.Millisecond)
+			sleep.For(time.Millisecond, ctx.Done())
 			return nil
 		}}
 		var g gauge
@@ -127,7 +129,7 @@ func TestTheWarmupIsNotCounted(t *testing.T) {
 func TestErrorsAreCountedByMessageAndNotAsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &scripted{call: func(ctx context.Context, lane, _ int) error {
-			wait(ctx, time.Millisecond)
+			sleep.For(time.Millisecond, ctx.Done())
 			if lane == 1 {
 				return errors.New("status 503")
 			}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -73,15 +74,8 @@ func (o Options) filled() Options {
 	if len(o.Sizes) == 0 {
 		o.Sizes = full.Sizes
 	}
-	if o.Rounds == 0 {
-		o.Rounds = full.Rounds
-	}
-	if o.Warmup == 0 {
-		o.Warmup = full.Warmup
-	}
-	if o.Duration == 0 {
-		o.Duration = full.Duration
-	}
+	o.Rounds = cmp.Or(o.Rounds, full.Rounds)
+	o.Warmup, o.Duration = cmp.Or(o.Warmup, full.Warmup), cmp.Or(o.Duration, full.Duration)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/callyard/callyard/internal/kit/sleep"
 )
 
 const (
@@ -118,7 +120,7 @@ func publishedProxy(ctx context.Context, s *figureEnv) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.close()) }()
-	wait(ctx, idleAfter)
+	sleep.For(idleAfter, ctx.Done())
 	s.compareMemory("idle", "rss/idle", idleMost, p, p.one.memory(), p.peerMemory())
 	if err := s.publishedOperations(ctx, p); err != nil {
 		return err

@@ -59,11 +59,16 @@ func (s *targets) startOwn(ctx context.Context, o Options, stderr io.Writer) err
 	if err := writeServers(servers, everything(command)); err != nil {
 		return err
 	}
-	programs := func(three bool) (binaries, error) {
-		if o.Bin != "" {
-			return binariesIn(o.Bin), nil
+	started := func(three bool, start func(ctx context.Context, bin binaries, servers, dir string) (*fabric, error)) func(dir string) (Target, error) {
+		return func(dir string) (_ Target, err error) {
+			bin := binariesIn(o.Bin)
+			if o.Bin == "" {
+				if bin, err = build(ctx, root, s.dir, three); err != nil {
+					return nil, err
+				}
+			}
+			return start(ctx, bin, servers, dir)
 		}
-		return build(ctx, root, s.dir, three)
 	}
 	for _, own := range []struct {
 		name  string
@@ -71,27 +76,9 @@ func (s *targets) startOwn(ctx context.Context, o Options, stderr io.Writer) err
 	}{
 		{DirectSDK, func(string) (Target, error) { return startSDK(ctx, command) }},
 		{DirectSession, func(string) (Target, error) { return startSession(ctx, command, o.Log) }},
-		{AllInOne, func(dir string) (Target, error) {
-			bin, err := programs(false)
-			if err != nil {
-				return nil, err
-			}
-			return startAllInOne(ctx, bin, servers, dir)
-		}},
-		{AllInOneMCP, func(dir string) (Target, error) {
-			bin, err := programs(false)
-			if err != nil {
-				return nil, err
-			}
-			return startAllInOneMCP(ctx, bin, servers, dir)
-		}},
-		{ThreeProcesses, func(dir string) (Target, error) {
-			bin, err := programs(true)
-			if err != nil {
-				return nil, err
-			}
-			return startThree(ctx, bin, servers, dir)
-		}},
+		{AllInOne, started(false, startAllInOne)},
+		{AllInOneMCP, started(false, startAllInOneMCP)},
+		{ThreeProcesses, started(true, startThree)},
 	} {
 		if !o.wants(own.name) {
 			continue
