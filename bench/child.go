@@ -8,7 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
-	"time"
+
+	"github.com/callyard/callyard/internal/kit/sleep"
 )
 
 // tailSize limits the part of a child's log that an error quotes.
@@ -90,12 +91,8 @@ func (c *child) tail() string {
 // stop terminates the child and waits for it. It kills the child after the grace period.
 func (c *child) stop() error {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has ended
-	grace := time.NewTimer(stopGrace)
-	defer grace.Stop()
-	select {
-	case <-c.done:
+	if !sleep.For(stopGrace, c.done) {
 		return nil
-	case <-grace.C:
 	}
 	_ = c.cmd.Process.Kill()
 	<-c.done

@@ -136,11 +136,7 @@ func (q *inquirer) askWorker(ctx context.Context, to workerMemory, calls map[sch
 			}
 			return
 		}
-		wait := time.NewTimer(lostAgain)
-		select {
-		case <-wait.C:
-		case <-ctx.Done():
-			wait.Stop()
+		if !sleep(ctx, nil, lostAgain) {
 			return
 		}
 	}

@@ -169,15 +169,8 @@ func (r *Router) Pace(ctx context.Context) {
 	if r.limits.Unpaced {
 		return
 	}
-	wait := r.rate.next(time.Now())
-	if wait <= 0 {
-		return
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+	if wait := r.rate.next(time.Now()); wait > 0 {
+		sleep(ctx, nil, wait)
 	}
 }
 

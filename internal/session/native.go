@@ -12,6 +12,7 @@ import (
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/kit/rawjson"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/launch/native"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -165,14 +166,9 @@ func (l *nativeLink) close() {
 		defer close(done)
 		l.runners.work.Wait()
 	}()
-	timer := time.NewTimer(nativeGrace)
-	defer timer.Stop()
-	select {
-	case <-done:
-		if l.closer != nil {
-			l.closer()
-		}
-	case <-timer.C:
+	if sleep.For(nativeGrace, done) {
 		l.s.pool.log.Warn("tools keep running although their context has ended", "calls", l.running.Load())
+	} else if l.closer != nil {
+		l.closer()
 	}
 }

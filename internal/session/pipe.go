@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/callyard/callyard/internal/kit/lines"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -190,9 +191,7 @@ func (l *pipeLink) write() {
 		}
 		// The last answers may still be in the other pipe. Usually the process is about to
 		// exit, and its exit status is more useful than a broken pipe.
-		select {
-		case <-l.s.dead:
-		case <-time.After(l.s.pool.cfg.exitWait):
+		if sleep.For(l.s.pool.cfg.exitWait, l.s.dead) {
 			l.s.fail(errors.New("it closed its input"))
 		}
 		return
@@ -334,9 +333,7 @@ func (l *pipeLink) watchExit() {
 		return
 	case <-l.child.Done():
 	}
-	select {
-	case <-l.s.dead: // the reader reached the end of the output
-	case <-time.After(l.s.pool.cfg.exitWait):
+	if sleep.For(l.s.pool.cfg.exitWait, l.s.dead) { // the reader did not reach the end of the output
 		l.waitForWrite()
 		l.s.fail(fmt.Errorf("the process %w", l.child.Err()))
 	}

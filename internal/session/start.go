@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/kit/urls"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/attach"
@@ -138,10 +139,7 @@ func (p *Pool) attemptOver(a *attachment, guess era, probe time.Duration) (_ *se
 		return s, how, nil
 	}
 	if errors.Is(err, errClosed) || errors.Is(err, mcp.ErrConnectionClosed) {
-		select { // the reader is about to report the reason
-		case <-s.dead:
-		case <-time.After(p.cfg.exitWait):
-		}
+		sleep.For(p.cfg.exitWait, s.dead) // the reader is about to report the reason
 	}
 	slow := ctx.Err() != nil && p.ctx.Err() == nil
 	if why := s.cause(); why != nil && !errors.Is(why, errClosed) {

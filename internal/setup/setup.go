@@ -24,6 +24,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/buildinfo"
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/kit/tlsfiles"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -185,10 +186,8 @@ func (c *Config) ConnectAs(ctx context.Context, o bus.Options) (*bus.Conn, error
 			return conn, nil
 		}
 		o.Log.Warn("not connected to NATS yet; retrying", "error", err)
-		select {
-		case <-ctx.Done():
+		if !sleep.For(time.Second, ctx.Done()) {
 			return nil, err
-		case <-time.After(time.Second):
 		}
 	}
 }

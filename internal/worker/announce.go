@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -54,10 +55,8 @@ func (a *announcer) run(ctx context.Context) {
 			a.w.memory.sweep(now)
 			a.w.brief.sweep(now)
 		case <-a.wake:
-			select {
-			case <-ctx.Done():
+			if !sleep.For(a.settle(), ctx.Done()) {
 				return
-			case <-time.After(a.settle()):
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/launch"
 )
 
@@ -100,12 +101,7 @@ func (p *Process) killFor(cause Cause, why string) {
 func (p *Process) Stop(grace time.Duration) {
 	p.Stdin.Close()
 	if grace > 0 {
-		timer := time.NewTimer(grace)
-		select {
-		case <-p.child.Done():
-		case <-timer.C:
-		}
-		timer.Stop()
+		sleep.For(grace, p.child.Done())
 	}
 	p.Kill("was stopped")
 	p.child.Stop(stopGrace) // bwrap ends with its sandbox; otherwise it is killed

@@ -17,6 +17,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/launch"
 )
 
@@ -110,12 +111,7 @@ func (c *Container) StderrTail() string { return c.tail.String() }
 func (c *Container) Stop(grace time.Duration) {
 	c.Stdin.Close()
 	if grace > 0 {
-		timer := time.NewTimer(grace)
-		select {
-		case <-c.done:
-		case <-timer.C:
-		}
-		timer.Stop()
+		sleep.For(grace, c.done)
 	}
 	c.kill("was stopped")
 	<-c.done
@@ -185,12 +181,7 @@ func (c *Container) own(end client.ContainerWaitResult, stopWaiting func(), outp
 	if c.reason() != "" {
 		left = lastWords
 	}
-	timer := time.NewTimer(left)
-	select {
-	case <-drained:
-	case <-timer.C: // nothing reads the output, or the engine does not report the end
-	}
-	timer.Stop()
+	sleep.For(left, drained) // all of it, if nothing reads the output, or the engine does not report the end
 	c.conn.Close()
 	pipe.Close() // this ends a blocked write
 	<-drained
@@ -249,18 +240,8 @@ func (c *Container) how(result container.WaitResponse) error {
 	if why := c.reason(); why != "" {
 		return errors.New(why)
 	}
-	oom := false
-	if result.StatusCode == killedCode {
-		timer := time.NewTimer(oomWait)
-		defer timer.Stop()
-		select {
-		case <-c.oom:
-			oom = true
-		case <-timer.C:
-		}
-	}
 	switch {
-	case oom:
+	case result.StatusCode == killedCode && !sleep.For(oomWait, c.oom):
 		c.mark(Memory)
 		return errors.New("was killed because it used more than its " + bytesText(c.spec.host.Memory) + " of memory")
 	case result.StatusCode > 128:
@@ -286,8 +267,7 @@ func (e *Engine) remove(idOrName string) error {
 		if err == nil || client.IsErrConnectionFailed(err) {
 			break
 		}
-		pause := time.NewTimer(time.Duration(try+1) * 50 * time.Millisecond)
-		<-pause.C
+		sleep.For(time.Duration(try+1)*50*time.Millisecond, nil)
 	}
 	return err
 }

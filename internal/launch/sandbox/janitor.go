@@ -9,6 +9,8 @@ import (
 
 	"github.com/moby/moby/api/types/events"
 	"github.com/moby/moby/client"
+
+	"github.com/callyard/callyard/internal/kit/sleep"
 )
 
 const (
@@ -133,12 +135,7 @@ func (e *Engine) watch() {
 				broken = true
 			}
 		}
-		pause := time.NewTimer(watchPause)
-		select {
-		case <-e.ctx.Done():
-		case <-pause.C:
-		}
-		pause.Stop()
+		sleep.For(watchPause, e.ctx.Done())
 	}
 }
 
@@ -169,12 +166,8 @@ func Sweep(note string) {
 		if err == nil && removed == 0 {
 			quiet++
 		}
-		pause := time.NewTimer(250 * time.Millisecond)
-		select {
-		case <-ctx.Done():
-			pause.Stop()
+		if !sleep.For(250*time.Millisecond, ctx.Done()) {
 			return
-		case <-pause.C:
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -159,11 +160,7 @@ func (c *chain) pause() bool {
 	if !c.deadline.IsZero() {
 		stop = nil
 	}
-	wait := time.NewTimer(retryWait)
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-	case <-stop:
+	if !sleep.For(retryWait, stop) {
 		c.deadline = time.Now().Add(closeTimeout)
 	}
 	return c.deadline.IsZero() || time.Now().Before(c.deadline)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -310,12 +311,8 @@ func (l *logs) readAll(ctx context.Context, id schema.BatchID, log Log, last uin
 			from = p.messages[n-1].Sequence + 1
 			over = p.messages[n-1].Sequence >= last
 		}
-		if len(p.messages) == 0 {
-			select {
-			case <-time.After(50 * time.Millisecond):
-			case <-ctx.Done():
-				return unavailable(ctx.Err())
-			}
+		if len(p.messages) == 0 && !sleep.For(50*time.Millisecond, ctx.Done()) {
+			return unavailable(ctx.Err())
 		}
 		if !over {
 			next = fetch(from) // prefetch while this page is processed

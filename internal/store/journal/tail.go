@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/callyard/callyard/internal/kit/backoff"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -379,10 +380,8 @@ func (t *tail) commit(batch []piece) error {
 			}
 			return fmt.Errorf("%w: its epoch is %d, ours %d", errLost, other.Epoch, t.epoch)
 		}
-		select {
-		case <-t.ctx.Done():
+		if !sleep.For(writes.Delay(tries), t.ctx.Done()) {
 			return errClosed
-		case <-time.After(writes.Delay(tries)):
 		}
 	}
 }
