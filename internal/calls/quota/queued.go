@@ -65,7 +65,7 @@ func (q *Quota) Accept(p *schema.Principal, n, lines int) error {
 	if space >= n {
 		return nil
 	}
-	most := q.principal(p).terms().queued
+	_, most := q.limited(p)
 	e := schema.Errorf(schema.KindQuota, "You have %d waiting calls (durable calls, held calls and batch lines), and your limit is %d; the request was not accepted. Wait for some of them to end.", most-space, most).RetryableAfter(queuedAgain)
 	if n > most {
 		e = schema.Errorf(schema.KindQuota, "The request has %d calls, and at most %d of your calls can wait at once; the request was not accepted. Send fewer, or send them as a stream of lines (application/x-ndjson), which is read as space becomes available.", n, most)
