@@ -75,7 +75,7 @@ func approvalCommands() []*cobra.Command {
 func withApprover(run asking) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		return withClient(func(ctx context.Context, c *client, args []string) error {
-			a, err := c.approver(textFlag(cmd, "approver-url"))
+			a, err := c.approver(textFlag(cmd, "approver-url"), textFlag(cmd, "key"))
 			if err != nil {
 				return err
 			}
@@ -93,11 +93,12 @@ func asksApprover(cmd *cobra.Command) bool {
 	return cmd.Flags().Lookup("approver-url") != nil
 }
 
-// approver returns a client for the approver at the address. If the address is empty, the
-// environment or the default sets it.
-func (c *client) approver(address string) (*client, error) {
+// approver returns a client for the approver at the address, with the key. If the address is empty,
+// the environment or the default sets it. If the key is empty, it is CALLYARD_APPROVER_KEY, or else the
+// key for the front door.
+func (c *client) approver(address, key string) (*client, error) {
 	a := *c
-	a.flag = "--approver-url"
+	a.flag, a.keySources = "--approver-url", "--key, CALLYARD_APPROVER_KEY, CALLYARD_KEY or CALLYARD_KEY_FILE"
 	address = cmp.Or(address, os.Getenv("CALLYARD_APPROVER_URL"))
 	if address == "" {
 		if !c.local() {
@@ -107,6 +108,9 @@ func (c *client) approver(address string) (*client, error) {
 	}
 	var err error
 	if a.base, err = baseURL(address, "--approver-url and CALLYARD_APPROVER_URL"); err != nil {
+		return nil, err
+	}
+	if a.key, err = apiKey(cmp.Or(key, os.Getenv("CALLYARD_APPROVER_KEY"), c.key)); err != nil {
 		return nil, err
 	}
 	return &a, a.connect()

@@ -60,12 +60,36 @@ func TestDefaultApproverAddressNeedsALocalFrontDoor(t *testing.T) {
 	} {
 		t.Setenv("CALLYARD_APPROVER_URL", "")
 		c := &client{base: base, key: "secret"}
-		a, err := c.approver("")
+		a, err := c.approver("", "")
 		if got := err == nil; got != want || got && a.base != defaultApproverURL || !got && (exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--approver-url")) {
 			t.Errorf("front door at %s: %v", base, err)
 		}
-		if a, err := c.approver("http://a.example.com"); err != nil || a.base != "http://a.example.com" {
+		if a, err := c.approver("http://a.example.com", ""); err != nil || a.base != "http://a.example.com" {
 			t.Errorf("front door at %s, with the flag: %v", base, err)
+		}
+	}
+}
+
+func TestCommandsForApproversSendTheKeyOfTheApprover(t *testing.T) {
+	plainEnvironment(t)
+	d := openDoor(t, map[string]answer{"GET /permissions": problemAnswer(http.StatusUnauthorized, `{"title":"No valid credential","status":401,"detail":"The API key is not known here."}`)})
+	for _, step := range []struct {
+		key, approverKey string
+		args             []string
+		want             string
+	}{
+		{"front-door", "", nil, "front-door"},
+		{"front-door", "approver", nil, "approver"},
+		{"front-door", "approver", []string{"--key", "flag"}, "flag"},
+	} {
+		t.Setenv("CALLYARD_KEY", step.key)
+		t.Setenv("CALLYARD_APPROVER_KEY", step.approverKey)
+		root := testRoot()
+		root.AddCommand(approvalCommands()...)
+		_, stderr, code := typedOn(t, root, "", append([]string{"permissions", "--approver-url", d.URL}, step.args...)...)
+		asked := d.requests()
+		if got := asked[len(asked)-1].header.Get("Authorization"); got != "Bearer "+step.want || code != exitRefused || !strings.Contains(stderr, "CALLYARD_APPROVER_KEY") {
+			t.Errorf("sent %q, want the key %s; code %d, stderr %q", got, step.want, code, stderr)
 		}
 	}
 }

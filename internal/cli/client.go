@@ -40,17 +40,19 @@ type client struct {
 	base string // the address of the front door, without a trailing slash
 	flag string // the flag that sets base
 	key  string
-	in   io.Reader
-	out  screen
-	note screen // stderr, for output that is not the result
-	http *http.Client
-	api  *callyard.ClientWithResponses
+	// keySources names the flag and the variables that set key.
+	keySources string
+	in         io.Reader
+	out        screen
+	note       screen // stderr, for output that is not the result
+	http       *http.Client
+	api        *callyard.ClientWithResponses
 }
 
 // clientFrom reads the flags --url, --key and --output. For those that are not set it reads
 // CALLYARD_URL, CALLYARD_KEY and CALLYARD_KEY_FILE. Its errors are usage errors.
 func clientFrom(cmd *cobra.Command) (*client, error) {
-	c := &client{flag: "--url", in: cmd.InOrStdin(), out: screenFor(cmd), note: screenOf(cmd.ErrOrStderr())}
+	c := &client{flag: "--url", keySources: "--key, CALLYARD_KEY or CALLYARD_KEY_FILE", in: cmd.InOrStdin(), out: screenFor(cmd), note: screenOf(cmd.ErrOrStderr())}
 	var err error
 	if c.base, err = baseURL(cmp.Or(textFlag(cmd, "url"), os.Getenv("CALLYARD_URL"), defaultURL), "--url and CALLYARD_URL"); err != nil {
 		return nil, err

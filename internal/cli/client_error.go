@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/problem"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // exitInterrupted is the exit code that shells expect of a command stopped by ^C.
@@ -59,9 +61,16 @@ func (c *client) refused(status int, header http.Header, body []byte) error {
 		}
 	}
 	return &exitError{
-		code: codeOf(status), err: errors.New(problemText(&p, status, header.Get("Retry-After"))),
+		code: codeOf(status), err: errors.New(c.problemText(&p, status, header.Get("Retry-After"))),
 		notFound: status == http.StatusNotFound, invalid: status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge,
 	}
+}
+
+// missing returns the error for an object that is not in a list of the front door, as [client.refused]
+// does for a request that the front door answers with 404.
+func (c *client) missing(format string, args ...any) error {
+	p := problem.Of(schema.Errorf(schema.KindNotFound, format, args...))
+	return c.refused(p.Status, http.Header{"Content-Type": {problem.MediaType}}, p.Encode())
 }
 
 // codeOf returns the exit code for an unsuccessful status: refused, or unable to serve.
@@ -73,7 +82,7 @@ func codeOf(status int) int {
 }
 
 // problemText formats a problem for people: the message, each fault on its own line, and the fix.
-func problemText(p *callyard.Problem, status int, retryAfter string) string {
+func (c *client) problemText(p *callyard.Problem, status int, retryAfter string) string {
 	var b strings.Builder
 	for i, line := range strings.Split(strings.TrimSpace(cmp.Or(p.Detail, p.Title)), "\n") {
 		if i > 0 {
@@ -104,7 +113,7 @@ func problemText(p *callyard.Problem, status int, retryAfter string) string {
 		b.WriteString("\nYou can safely retry.")
 	}
 	if status == http.StatusUnauthorized {
-		b.WriteString("\nPass an API key with --key, CALLYARD_KEY or CALLYARD_KEY_FILE.")
+		b.WriteString("\nPass an API key with " + c.keySources + ".")
 	}
 	if id := deref(p.CallID); id != "" {
 		fmt.Fprintf(&b, "\nThe call was %s.", oneLine(id))

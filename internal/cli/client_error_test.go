@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/bus/porttest"
 )
 
@@ -50,6 +52,27 @@ func TestWithJSONAProblemIsPrintedUnchanged(t *testing.T) {
 	stdout, stderr, code := typed(t, "", "call", "demo", "add", "--url", d.URL, "--json")
 	if stdout != body || code != exitRefused || !strings.Contains(stderr, "/a: ") {
 		t.Errorf("code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+func TestWithJSONAnObjectThatIsNotInAListIsAProblem(t *testing.T) {
+	plainEnvironment(t)
+	d := openDoor(t, map[string]answer{
+		"GET /keys":                        jsonAnswer(`{"keys":[]}`),
+		"GET /tools?limit=500&server=demo": jsonAnswer(`{"tools":[]}`),
+		"GET /servers/files/pins":          jsonAnswer(pinsAnswer),
+	})
+	for _, args := range [][]string{
+		{"keys", "show", "nobody"}, {"keys", "revoke", "nobody"}, {"tools", "show", "demo", "nobody"}, {"tools", "diff", "files", "nobody"}, {"tools", "accept", "files", "nobody", "--yes"},
+	} {
+		stdout, stderr, code := typed(t, "", append(args, "--url", d.URL, "--json")...)
+		var p problem.Document
+		if err := json.Unmarshal([]byte(stdout), &p); err != nil || code != exitRefused || p.Status != http.StatusNotFound || !strings.Contains(stderr, p.Detail) {
+			t.Errorf("%q: code %d, stdout %q, stderr %q", args, code, stdout, stderr)
+		}
+		if stdout, _, _ := typed(t, "", append(args, "--url", d.URL)...); stdout != "" {
+			t.Errorf("%q: a person gets %q", args, stdout)
+		}
 	}
 }
 

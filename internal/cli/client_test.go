@@ -112,7 +112,7 @@ func (d *door) requests() []seen {
 // plainEnvironment unsets variables that the shell of a developer may have set.
 func plainEnvironment(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"CALLYARD_URL", "CALLYARD_KEY", "CALLYARD_KEY_FILE", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"} {
+	for _, name := range []string{"CALLYARD_URL", "CALLYARD_KEY", "CALLYARD_KEY_FILE", "CALLYARD_APPROVER_KEY", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"} {
 		t.Setenv(name, "")
 	}
 }

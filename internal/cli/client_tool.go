@@ -63,7 +63,7 @@ func showTool(ctx context.Context, c *client, args []string) error {
 	}
 	i := slices.IndexFunc(tools.items, func(t toolItem) bool { return t.Name == name })
 	if i < 0 {
-		return &exitError{code: exitRefused, notFound: true, err: fmt.Errorf("Server %s has no tool %s: `callyard tools %s` lists its tools.", oneLine(server), oneLine(name), oneLine(server))}
+		return c.missing("Server %s has no tool %s: `callyard tools %s` lists its tools.", oneLine(server), oneLine(name), oneLine(server))
 	}
 	t, out := &tools.items[i], c.out
 	if out.structured() {

@@ -38,7 +38,8 @@ func doctorCommand() *cobra.Command {
 		x := examination{c: c, o: o, out: c.out, now: time.Now}
 		c.out.format = formatTable // a refusal is a finding; do not also print it verbatim
 		if o.named != "" || c.local() {
-			if err := x.openApprover(); err != nil {
+			var err error
+			if x.approver, err = c.approver(o.named, o.approverKey); err != nil {
 				return err
 			}
 		}
@@ -83,17 +84,6 @@ type examination struct {
 	now      func() time.Time
 	findings []finding
 	clock    time.Time // the time of the front door when it was asked
-}
-
-// openApprover creates the client for the approver.
-func (x *examination) openApprover() (err error) {
-	if x.approver, err = x.c.approver(x.o.named); err != nil {
-		return err
-	}
-	if x.approver.key, err = apiKey(cmp.Or(x.o.approverKey, os.Getenv("CALLYARD_APPROVER_KEY"), x.c.key)); err != nil {
-		return err
-	}
-	return x.approver.connect()
 }
 
 // all runs all checks. If the front door does not respond, it skips those that depend on it. The front door

@@ -259,7 +259,7 @@ func (c *client) withKey(ctx context.Context, name string, use func(*issuedKey) 
 			return use(k)
 		}
 	}
-	return &exitError{code: exitRefused, notFound: true, err: fmt.Errorf("There is no API key %s: `callyard keys list` lists the keys.", oneLine(name))}
+	return c.missing("There is no API key %s: `callyard keys list` lists the keys.", oneLine(name))
 }
 
 func showKey(ctx context.Context, c *client, args []string) error {

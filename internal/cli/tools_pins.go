@@ -113,7 +113,7 @@ func diffTools(ctx context.Context, c *client, args []string) error {
 	if len(args) > 1 {
 		i := slices.IndexFunc(shown, func(t toolPin) bool { return t.Name == args[1] })
 		if i < 0 {
-			return noSuchTool(args[0], args[1])
+			return noSuchTool(c, args[0], args[1])
 		}
 		shown = shown[i : i+1]
 	}
@@ -143,8 +143,8 @@ func diffTools(ctx context.Context, c *client, args []string) error {
 	return nil
 }
 
-func noSuchTool(server, tool string) error {
-	return &exitError{code: exitRefused, notFound: true, err: fmt.Errorf("Server %s has no tool %s: `callyard tools diff %s` lists changed and new tools.", oneLine(server), oneLine(tool), oneLine(server))}
+func noSuchTool(c *client, server, tool string) error {
+	return c.missing("Server %s has no tool %s: `callyard tools diff %s` lists changed and new tools.", oneLine(server), oneLine(tool), oneLine(server))
 }
 
 // writeToolDiff writes the difference between the accepted and the current definition.
@@ -195,7 +195,7 @@ func acceptTools(ctx context.Context, c *client, server string, named []string, 
 		if err != nil {
 			return err
 		}
-		shown, err := selectPins(&pins, asked)
+		shown, err := selectPins(c, &pins, asked)
 		if err != nil {
 			return err
 		}
@@ -224,10 +224,10 @@ func acceptTools(ctx context.Context, c *client, server string, named []string, 
 }
 
 // selectPins returns the changed or new tools that are named, or all of them if named is empty.
-func selectPins(pins *serverPins, named []string) (shown []*toolPin, err error) {
+func selectPins(c *client, pins *serverPins, named []string) (shown []*toolPin, err error) {
 	for _, name := range named {
 		if !slices.ContainsFunc(pins.Tools, func(t toolPin) bool { return t.Name == name && t.State != string(callyard.ToolPinStateGone) }) {
-			return nil, noSuchTool(pins.Server, name)
+			return nil, noSuchTool(c, pins.Server, name)
 		}
 	}
 	for i := range pins.Tools {
