@@ -1,6 +1,7 @@
 package approver
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -19,7 +20,7 @@ func (a *Approver) announce() {
 	defer tick.Stop()
 	for {
 		inForce := slices.DeleteFunc(a.o.InForce(), func(p schema.InForce) bool { return p.Part == schema.PartServers })
-		if err := a.o.Conn.AnnounceApprover(id, inForce, a.o.Signer); err != nil {
+		if err := a.o.Conn.AnnounceApprover(id, inForce, cmp.Or(a.o.Signer, schema.NoSigner)); err != nil {
 			a.o.Log.Debug("announcing the approver failed", "error", err)
 		}
 		select {

@@ -41,7 +41,8 @@ type Process struct {
 	InForce []schema.InForce
 	// Door is the announcement of a front door. It is nil for other roles.
 	Door *schema.FrontDoor
-	// Signer is the id of the key with which a front door or an approver signs warrants, or "".
+	// Signer is the id of the key with which a front door or an approver signs warrants, schema.NoSigner
+	// without a key, or "" for other roles and for older versions that do not announce it.
 	Signer string
 	// Trusts are the keys of warrants that a worker accepts. It is nil for other roles, and for a
 	// worker that does not announce it.

@@ -13,7 +13,8 @@ const trustsNone = "none"
 // untrusted returns the disagreements about the keys of warrants: the keys with which processes sign,
 // and the workers that do not trust such a key. Workers refuse the calls that are signed with a key that
 // they do not trust. A worker that trusts no key at all may run only calls that need no approval, so it
-// disagrees only if no other worker trusts the key either.
+// disagrees only if no other worker trusts the key either. Processes that have no key to sign with are
+// a disagreement of their own, if workers trust keys of that role.
 func untrusted(processes []Process) (all []Disagreement) {
 	for _, kind := range [...]struct {
 		part, role string
@@ -22,15 +23,14 @@ func untrusted(processes []Process) (all []Disagreement) {
 		{schema.PartPeopleKeys, RoleApprover, func(k *schema.WarrantKeys) []string { return k.People }},
 		{schema.PartCallerKeys, RoleFrontDoor, func(k *schema.WarrantKeys) []string { return k.Caller }},
 	} {
-		versions := make(map[string][]string)
-		note := func(version, process string) {
-			if !slices.Contains(versions[version], process) {
-				versions[version] = append(versions[version], process)
-			}
-		}
+		differing, unsigned := make(versions), make(versions)
 		for _, signer := range processes {
 			if signer.Role != kind.role || signer.Signer == "" {
 				continue
+			}
+			found := differing
+			if signer.Signer == schema.NoSigner {
+				found = unsigned
 			}
 			trusts := func(p Process) bool { return p.Trusts != nil && slices.Contains(kind.keys(p.Trusts), signer.Signer) }
 			nobody := !slices.ContainsFunc(processes, trusts)
@@ -40,18 +40,29 @@ func untrusted(processes []Process) (all []Disagreement) {
 				}
 				switch keys := kind.keys(p.Trusts); {
 				case len(keys) > 0:
-					note(strings.Join(keys, " "), p.ID)
-				case nobody:
-					note(trustsNone, p.ID)
+					found.note(strings.Join(keys, " "), p.ID)
+				case nobody && signer.Signer != schema.NoSigner:
+					found.note(trustsNone, p.ID)
 				default:
 					continue
 				}
-				note(signer.Signer, signer.ID)
+				found.note(signer.Signer, signer.ID)
 			}
 		}
-		if len(versions) > 0 {
-			all = append(all, Disagreement{Part: kind.part, Versions: versions})
+		for _, v := range []versions{differing, unsigned} {
+			if len(v) > 0 {
+				all = append(all, Disagreement{Part: kind.part, Versions: v})
+			}
 		}
 	}
 	return all
+}
+
+// versions holds the processes of each version.
+type versions map[string][]string
+
+func (v versions) note(version, process string) {
+	if !slices.Contains(v[version], process) {
+		v[version] = append(v[version], process)
+	}
 }

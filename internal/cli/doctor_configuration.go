@@ -9,6 +9,7 @@ import (
 	"time"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // configuration checks the files that processes reload, and compares the processes.
@@ -64,17 +65,26 @@ func (x *examination) configuration(ctx context.Context) {
 var warrantParts = map[string]string{"people_keys": "people approve", "caller_keys": "their callers confirm"}
 
 // untrusted adds a fault for workers that do not trust the key with which a process signs approved
-// calls.
+// calls, or for processes that have no such key.
 func (x *examination) untrusted(processes []callyard.ConfiguredProcess, d *callyard.ConfigurationDisagreement, way string) {
-	var signers, workers []string
+	var unsigned, signers, workers []string
 	for _, v := range d.Versions {
 		for _, id := range v.Processes {
-			if slices.ContainsFunc(processes, func(p callyard.ConfiguredProcess) bool { return p.ID == id && p.Role == "worker" }) {
+			i := slices.IndexFunc(processes, func(p callyard.ConfiguredProcess) bool { return p.ID == id })
+			switch {
+			case i >= 0 && processes[i].Role == "worker":
 				workers = append(workers, id+" trusts "+v.Version)
-			} else {
+			case i >= 0 && v.Version == schema.NoSigner:
+				unsigned = append(unsigned, string(processes[i].Role)+" "+id)
+			default:
 				signers = append(signers, id+" signs with "+v.Version)
 			}
 		}
+	}
+	if len(unsigned) > 0 {
+		x.fault("warrants", "workers refuse the calls that "+way+", because "+strings.Join(unsigned, ", ")+" has no key to sign them with: "+strings.Join(workers, "; "),
+			"set warrants.key_file there to a private key whose public key is in warrants."+string(d.Part)+" of these workers (callyard keys warrant makes a pair), and restart it (docs/how-to/deployment.md)")
+		return
 	}
 	x.fault("warrants", "workers refuse the calls that "+way+", because they do not trust the key that signs them: "+strings.Join(slices.Concat(signers, workers), "; "),
 		"add the public key of the signer to warrants."+string(d.Part)+" of these workers and restart them (docs/how-to/deployment.md)")

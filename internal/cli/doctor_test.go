@@ -199,6 +199,18 @@ func TestTheDoctorNamesWorkersThatDoNotTrustTheKeyOfWarrants(t *testing.T) {
 	}
 }
 
+func TestTheDoctorNamesProcessesWithoutAKeyForWarrants(t *testing.T) {
+	p := healthyFrontDoor()
+	p.answers["/configuration"] = jsonAnswer(`{"processes":[{"id":"f1","role":"frontdoor","parts":[]},{"id":"w1","role":"worker","parts":[]}],
+		"disagreements":[{"part":"caller_keys","versions":[{"version":"none","processes":["f1"]},{"version":"key9","processes":["w1"]}]}]}`)
+	said, code := runDoctor(t, p.open(t), healthyApprover().open(t))
+	for _, want := range []string{"fault  warrants: workers refuse the calls that their callers confirm, because frontdoor f1 has no key", "w1 trusts key9", "warrants.key_file", "warrants.caller_keys", "1 fault."} {
+		if code != exitToolError || !strings.Contains(said, want) {
+			t.Errorf("code %d; it does not say %q:\n%s", code, want, said)
+		}
+	}
+}
+
 func TestTheDoctorNamesEachNATSServerThatDoesNotRespond(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections for a stopped process
 	if err != nil {

@@ -81,7 +81,7 @@ func (d *FrontDoor) announced() schema.FrontDoor {
 		is.Load = &l
 	}
 	is.Tenants = d.sharing.quota.InFlight()
-	if d.o.Signer != nil {
+	if is.Signer = schema.NoSigner; d.o.Signer != nil {
 		is.Signer = d.o.Signer.KeyID()
 	}
 	return is

@@ -62,7 +62,7 @@ func (c *Conn) AnnounceRouter(d *schema.FrontDoor) error {
 }
 
 // AnnounceApprover announces this approver to the routers, with its effective configuration and the id
-// of the key with which it signs warrants, or "". An approver announces itself each second.
+// of the key with which it signs warrants, or schema.NoSigner. An approver announces itself each second.
 func (c *Conn) AnnounceApprover(id string, inForce []schema.InForce, signer string) error {
 	return c.announce(subjectApprover, "approver", id, inForce, headerSigner, signer)
 }
@@ -151,7 +151,7 @@ func (c *Conn) WatchPresence(worker func(*schema.Worker), router func(*schema.Fr
 }
 
 // WatchApprovers calls f for each heartbeat of an approver, one at a time. signer is "" if the approver
-// signs no warrants or runs an older version.
+// runs an older version that does not announce it.
 func (c *Conn) WatchApprovers(f func(id string, inForce []schema.InForce, signer string)) (*Watch, error) {
 	return c.listen("approvers", subjectApprover+"*", func(m *nats.Msg) {
 		c.signOfLife(func(id string, inForce []schema.InForce) { f(id, inForce, m.Header.Get(headerSigner)) })(m)

@@ -15,9 +15,14 @@ type FrontDoor struct {
 	// Tenants holds the number of calls in flight at this front door, by tenant. It includes
 	// only tenants that have limits and calls in flight.
 	Tenants map[TenantID]int `json:"tenants,omitempty"`
-	// Signer is the id of the key with which it signs warrants. It is "" without a key.
+	// Signer is the id of the key with which it signs warrants, or NoSigner. It is "" if the front door
+	// runs an older version that does not announce it.
 	Signer string `json:"signer,omitempty"`
 }
+
+// NoSigner is announced in place of the id of a key by front doors and approvers that have no key to
+// sign warrants with.
+const NoSigner = "none"
 
 // Load counts the calls of one front door since it started. The counts equal those of its
 // metrics callyard_calls_total and callyard_call_seconds.
