@@ -147,6 +147,7 @@ type callPage struct {
 	At       string // the admission time in the address of the page, by which the record is found
 	Open     bool   // not in a final state
 	Settle   bool   // an operator must settle the outcome
+	NoSettle bool   // the user's key cannot do so
 	Again    bool   // another attempt can be started
 	// Arguments are the caller's arguments. They are nil if they are not stored; the call can
 	// then not be replayed.
@@ -187,6 +188,7 @@ func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 	page.Open = isOpen(page.C.State)
 	page.Again = page.C.GivenUp != nil && *page.C.GivenUp
 	page.Settle = state == "unknown" && text(page.C.Settled) == "" && (page.R == nil || isDurable(page.R)) || page.Again
+	page.NoSettle = page.Settle && !c.maySettle(r.Context(), v)
 	if raw := rawjson.Get(a.body, "result"); raw != nil && string(raw) != "null" {
 		page.Result = readResult(raw, false)
 	}

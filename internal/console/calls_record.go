@@ -47,6 +47,7 @@ func (c callPages) callOfOther(w http.ResponseWriter, r *http.Request, v Visit, 
 	}
 	page.Again = wasGivenUp(rec)
 	page.Settle = rec.State == "unknown" && isDurable(rec) || page.Again
+	page.NoSettle = page.Settle && !c.maySettle(r.Context(), v)
 	live := page.Settle || isOpen(rec.State) // a settled call can run again
 	page.Events = timeLine(&page.C, rec)
 	page.Trace, page.TraceURL = c.traceOf(&page.C, rec)
@@ -54,6 +55,15 @@ func (c callPages) callOfOther(w http.ResponseWriter, r *http.Request, v Visit, 
 		page.Detail, page.Kind = rec.Error.Detail, rec.Error.Kind
 	}
 	return c.render(w, v, http.StatusOK, "call", view{Title: page.C.Tool + " on " + page.C.Server, Here: Root + "/calls", Live: live, Page: page})
+}
+
+// maySettle reports whether the user's key may settle calls. The front door requires the same scopes for
+// that as for the list of API keys.
+func (c callPages) maySettle(ctx context.Context, v Visit) bool {
+	_, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.ListKeys(ctx)
+	})
+	return schema.KindOf(err) != schema.KindForbidden
 }
 
 // isDurable reports whether a call is stored. The outcome of any other call cannot be settled.

@@ -98,6 +98,10 @@ func TestAdministratorSettlesTheCallOfAnotherCaller(t *testing.T) {
 	for _, id := range []string{"call_4", "call_5"} { // refused before an attempt, and ended by the tool's server
 		k.get("/console/call?at=2026-11-26T02%3A00%3A00Z&id="+id).hasNot(t, `value="run-again"`)
 	}
+	d.set("GET /keys", "!forbidden The key lacks a scope.") // as for an auditor
+	p = k.get(address)
+	p.has(t, "The worker died.", "role tenant-admin or platform-admin")
+	p.hasNot(t, "It has not run", `value="run-again"`)
 	d.set("GET /calls", "!forbidden You can list only your own calls.")
 	if p = k.get(address); p.status != http.StatusNotFound {
 		t.Errorf("a key that may not see the call: %d", p.status)
@@ -148,6 +152,8 @@ func TestCallPageShowsTimelineAndCancelsOrSettles(t *testing.T) {
 	p = k.get("/console/call?id=call_3")
 	p.has(t, "The worker died.", "It has not run", "outcome-unknown", "The call has no result.")
 	p.hasNot(t, "The result is not stored.")
+	d.set("GET /keys", "!forbidden The key lacks a scope.") // as for a developer
+	k.get("/console/call?id=call_3").hasNot(t, "It has not run")
 	k.post("/console/call", "id", "call_3", "do", "done", "reason", "I looked.")
 	if got := d.last("POST /calls/call_3/settle").body; got != `{"as":"done","reason":"I looked."}` {
 		t.Errorf("settled with %s", got)

@@ -1,6 +1,7 @@
 package scope
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/callyard/callyard/pkg/schema"
@@ -73,5 +74,13 @@ func TestGrantsCannotExceedOwnScopes(t *testing.T) {
 		if got := parse(t, c.give...).Within(parse(t, c.have...)); got != c.ok {
 			t.Errorf("%v within %v: %t", c.give, c.have, got)
 		}
+	}
+}
+
+// The console hides the form to settle a call from keys that may not list API keys.
+func TestSettlingCallsRequiresTheScopesOfListingKeys(t *testing.T) {
+	settle, _ := OfOperation("settle-call")
+	if list, _ := OfOperation("list-keys"); !reflect.DeepEqual(settle, list) {
+		t.Errorf("settling requires %+v, listing keys %+v", settle, list)
 	}
 }
