@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/truncate"
+	"github.com/callyard/callyard/internal/kit/warnings"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -86,7 +87,7 @@ func (k *keeper) sessionLost(s *session) time.Duration {
 		if errors.Is(why, errRefused) {
 			k.fails = -refusedTries
 		}
-		p.warnings = warnings{}
+		p.warnings = warnings.Spacing{}
 		rest = pause(0)
 	case s.used:
 		k.losses++
@@ -108,4 +109,21 @@ func (k *keeper) sessionLost(s *session) time.Duration {
 	k.giveUp(waiting)
 	p.changed()
 	return rest
+}
+
+// warn logs a failure of the server, unless one was logged a short while ago.
+func (k *keeper) warn(msg string, args ...any) {
+	p := k.pool
+	p.mu.Lock()
+	notLogged, ok := p.warnings.Due(time.Now())
+	silence := p.warnings.Silence()
+	p.mu.Unlock()
+	if !ok {
+		p.log.Debug(msg, args...) //nolint:sloglint // a constant at each caller
+		return
+	}
+	if notLogged > 0 {
+		args = append(args, "not_logged", notLogged)
+	}
+	p.log.Warn(msg, append(args, "quiet_for", silence)...) //nolint:sloglint // as above
 }

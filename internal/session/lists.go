@@ -14,6 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/internal/kit/sleep"
+	"github.com/callyard/callyard/internal/kit/warnings"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -47,7 +48,7 @@ func (o *offers) run() {
 		defer ticker.Stop()
 		retry = ticker.C
 	}
-	var failing warnings
+	var failing warnings.Spacing
 	for {
 		all := false
 		select {
@@ -73,9 +74,9 @@ func (o *offers) run() {
 				s.changes.Store(true)
 			}
 			if err == nil {
-				failing = warnings{}
-			} else if unsaid, ok := failing.due(time.Now()); ok && p.ctx.Err() == nil {
-				p.log.Warn("reading the lists of the server failed; the last known lists stay in use", "error", bounded(err.Error()), "not_logged", unsaid)
+				failing = warnings.Spacing{}
+			} else if notLogged, ok := failing.Due(time.Now()); ok && p.ctx.Err() == nil {
+				p.log.Warn("reading the lists of the server failed; the last known lists stay in use", "error", bounded(err.Error()), "not_logged", notLogged)
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/callyard/callyard/internal/buildinfo"
 	"github.com/callyard/callyard/internal/kit/backoff"
+	"github.com/callyard/callyard/internal/kit/warnings"
 	"github.com/callyard/callyard/internal/launch"
 	"github.com/callyard/callyard/internal/launch/native"
 	"github.com/callyard/callyard/internal/telemetry"
@@ -155,7 +156,7 @@ type Pool struct {
 	state    schema.InitializationState
 	fault    string // the reason why state is not initialized, a sentence
 	tail     string // end of stderr, with fault
-	warnings warnings
+	warnings warnings.Spacing
 	restarts int
 	protocol string
 	title    string

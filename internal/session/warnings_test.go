@@ -7,27 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/warnings"
 	"github.com/callyard/callyard/pkg/schema"
 )
-
-func TestAServerThatKeepsFailingIsLoggedWithGrowingPauses(t *testing.T) {
-	var w warnings
-	now := time.Unix(1000, 0)
-	var at []time.Duration
-	unsaid := 0
-	for since := time.Duration(0); since < time.Hour; since += time.Second {
-		if n, ok := w.due(now.Add(since)); ok {
-			at = append(at, since)
-			unsaid += n
-		}
-	}
-	if len(at) != 17 || at[0] != 0 || at[1] != 5*time.Second || at[2] != 15*time.Second || at[16]-at[15] != lastSilence {
-		t.Errorf("logged after %v", at)
-	}
-	if unsaid+len(at) > 3600 || unsaid < 3000 {
-		t.Errorf("%d failures were counted as not logged", unsaid)
-	}
-}
 
 // warnCounter counts the warnings of a log.
 type warnCounter struct {
@@ -56,7 +38,8 @@ func TestRepeatedStartFailuresAreLoggedAtMostOnce(t *testing.T) {
 	})
 	t.Cleanup(func() { w.close(t) })
 	w.mu.Lock()
-	w.warnings = warnings{silence: time.Hour, until: time.Now().Add(time.Hour)} // as if it was just logged
+	w.warnings = warnings.Spacing{}
+	w.warnings.Due(time.Now().Add(time.Hour)) // as if it was logged in an hour
 	before := counter.n.Load()
 	w.mu.Unlock()
 	w.until("four failures", func(schema.Server) bool {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/backoff"
 	"github.com/callyard/callyard/internal/kit/sleep"
+	"github.com/callyard/callyard/internal/kit/warnings"
 	"github.com/callyard/callyard/internal/tenants/datakey"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
@@ -49,11 +51,12 @@ func (s *Sender) try(id string, st state, revision uint64) (pause time.Duration)
 	cancel()
 	if err != nil {
 		if !errors.Is(err, bus.ErrConflict) {
-			s.o.Log.Warn("a webhook delivery could not be claimed; it waits", "delivery", id, "error", err)
+			s.report(id, err, "a webhook delivery could not be claimed; it waits")
 		}
 		s.refresh(id)
 		return 0
 	}
+	s.report(id, nil, "")
 	s.keep(id, st, revision)
 
 	ctx, cancel = s.patience()
@@ -67,7 +70,7 @@ func (s *Sender) try(id string, st state, revision uint64) (pause time.Duration)
 	case errors.Is(err, bus.ErrNotFound), datakey.Gone(err):
 		v = verdict{outcome: Dead, reason: "The event is no longer kept."}
 	case err != nil:
-		s.o.Log.Warn("a webhook's event could not be read; it waits", "delivery", id, "error", err)
+		s.report(id, err, "a webhook's event could not be read; it waits")
 		st.Attempts-- // nothing was sent
 		v = verdict{outcome: Retried, reason: "The event could not be read.", after: time.Second}
 	default:
@@ -102,6 +105,7 @@ func (s *Sender) write(id string, st state, revision uint64, v verdict) {
 		next, err := s.store(id, st, revision, v.outcome)
 		switch {
 		case err == nil:
+			s.report(id, nil, "")
 			s.written(id, st, next, v)
 			return
 		case errors.Is(err, bus.ErrConflict):
@@ -109,11 +113,24 @@ func (s *Sender) write(id string, st state, revision uint64, v verdict) {
 			s.refresh(id)
 			return
 		}
-		s.o.Log.Warn("the outcome of a webhook delivery could not be stored; retrying", "delivery", id, "outcome", v.outcome, "error", err)
+		s.report(id, err, "the outcome of a webhook delivery could not be stored; retrying")
 		if !sleep.For(writes.Delay(tries), s.stop) {
 			return // the lease will expire, and another process may deliver it again
 		}
 	}
+}
+
+// faults spaces out the log lines about a store that does not answer, over all deliveries.
+type faults struct {
+	mu      sync.Mutex
+	spacing warnings.Spacing
+}
+
+// report logs the outcome of reading or writing the store for a delivery; see [warnings.Spacing.Report].
+func (s *Sender) report(id string, err error, failed string) {
+	s.storing.mu.Lock()
+	defer s.storing.mu.Unlock()
+	s.storing.spacing.Report(s.o.Log.With("delivery", id), err, failed, "webhook deliveries can be stored again")
 }
 
 func (s *Sender) store(id string, st state, revision uint64, o Outcome) (uint64, error) {

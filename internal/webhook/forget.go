@@ -59,7 +59,7 @@ func (s *Sender) forget(id string, st state, revision uint64) {
 	defer cancel()
 	err := s.o.Store.Forget(ctx, st.Tenant, id)
 	if err != nil && !errors.Is(err, bus.ErrNotFound) {
-		s.o.Log.Warn("the body of a webhook delivery could not be deleted; it is tried again", "delivery", id, "error", err)
+		s.report(id, err, "the body of a webhook delivery could not be deleted; it is tried again")
 		s.refresh(id)
 		return
 	}

@@ -109,6 +109,8 @@ type Sender struct {
 	mu    sync.Mutex
 	queue *queue
 	shut  bool
+
+	storing faults
 }
 
 // Open returns a sender that resumes the stored deliveries. ctx limits the opening.

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/logtest"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -414,6 +415,29 @@ func TestStoreOutageCostsNoDeliveryOrAttempt(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestStoreOutageIsLoggedAFewTimesForAllDeliveries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log logtest.Log
+		store := &flaky{memory: newMemory(), fail: 1000}
+		s := begin(t, Options{Store: store, Log: slog.New(slog.NewTextHandler(&log, nil))}, &receiving{answers: []answer{{status: 204}}})
+		defer shut(t, s)
+		for i := range 10 {
+			send(t, s, fmt.Sprint("m", i), hook)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		store.mu.Lock()
+		left := store.fail
+		store.fail = 0
+		store.mu.Unlock()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if failed := log.Count("could not be claimed"); left > 900 || failed < 2 || failed > 6 || log.Count("can be stored again") != 1 {
+			t.Errorf("%d writes were left to fail, and the log is:\n%s", left, log.String())
+		}
+	})
 }
 
 func TestFullOutboxRefusesAndLogsNoSecrets(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/kit/sleep"
+	"github.com/callyard/callyard/internal/kit/warnings"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/risk"
@@ -105,6 +106,7 @@ func (r *Runner) reconcile() {
 	tick := time.NewTicker(reconcileEvery)
 	defer tick.Stop()
 	version := r.o.Gate.PolicyVersion()
+	var renewing, reconciling warnings.Spacing
 	for {
 		select {
 		case <-r.ctx.Done():
@@ -113,14 +115,16 @@ func (r *Runner) reconcile() {
 		case <-tick.C:
 			ctx, cancel := context.WithTimeout(r.ctx, recordTimeout)
 			if now := r.o.Gate.PolicyVersion(); now != version {
-				if err := r.o.Desk.Renew(ctx); err == nil {
+				err := r.o.Desk.Renew(ctx)
+				if err == nil {
 					version = now
-				} else if r.ctx.Err() == nil {
-					r.o.Log.Warn("assessing held calls under the changed policy failed; it will be tried again", "error", err)
+				}
+				if r.ctx.Err() == nil {
+					renewing.Report(r.o.Log, err, "assessing held calls under the changed policy failed; it is tried again", "held calls were assessed under the changed policy")
 				}
 			}
-			if _, err := r.o.Desk.Reconcile(ctx, r.mayLive); err != nil && r.ctx.Err() == nil {
-				r.o.Log.Warn("processing approvals failed", "error", err)
+			if _, err := r.o.Desk.Reconcile(ctx, r.mayLive); r.ctx.Err() == nil {
+				reconciling.Report(r.o.Log, err, "processing approvals failed; it is tried again", "approvals are processed again")
 			}
 			cancel()
 		}
