@@ -26,6 +26,7 @@ import (
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/kit/tlsfiles"
+	"github.com/callyard/callyard/internal/kit/warnings"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/warrant"
@@ -180,12 +181,15 @@ func (c *Config) ConnectAs(ctx context.Context, o bus.Options) (*bus.Conn, error
 	n := c.NATS
 	o.URL, o.Replicas = n.URL, n.Replicas
 	o.CredentialsFile, o.NKeySeedFile, o.User, o.Password, o.Token = n.CredentialsFile, n.NKeySeedFile, n.User, n.Password.Reveal(), n.Token.Reveal()
+	var failing warnings.Spacing
 	for {
 		conn, err := c.connectOnce(ctx, o)
 		if err == nil {
 			return conn, nil
 		}
-		o.Log.Warn("not connected to NATS yet; retrying", "error", err)
+		if notLogged, ok := failing.Due(time.Now()); ok {
+			o.Log.Warn("not connected to NATS yet; retrying", "error", err, "not_logged", notLogged)
+		}
 		if !sleep.For(time.Second, ctx.Done()) {
 			return nil, err
 		}
