@@ -117,6 +117,11 @@ func TestEmptyCallsPageLinksToTheNext(t *testing.T) {
 	k.get("/console/calls?state=failed").has(t, "No calls match in this part of the log.", `href="/console/calls?cursor=c1&amp;state=failed"`)
 	k.get("/console/calls?state=denied").has(t, "No calls match these filters.")
 	d.set("GET /calls?state=canceled&limit=50", `{"calls":[`+aRecord+`],"next":"c1"}`)
+	expired := strings.Replace(aRecord, `"state":"succeeded"`, `"state":"expired","error":{"kind":"expired","detail":"It has expired."}`, 1)
+	d.set("GET /calls?state=expired&limit=50", `{"calls":[`+expired+`]}`)
+	p := k.get("/console/calls?state=expired")
+	p.has(t, "Expired")
+	p.hasNot(t, `<span class="small muted">expired</span>`) // the state says it
 	const short = "Further calls that match may be older."
 	k.get("/console/calls?state=canceled").has(t, short, `href="/console/calls?cursor=c1&amp;state=canceled"`)
 	d.set("GET /calls?state=succeeded&limit=50", `{"calls":[`+aRecord+`]}`)
