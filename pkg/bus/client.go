@@ -193,7 +193,11 @@ func (cl *Client) forgetOutbox(worker schema.WorkerID) {
 
 // unsent ends the calls of a message that could not be published. They did not start.
 func (cl *Client) unsent(number uint64, err error) {
-	cl.log.Warn("a message was not sent", "error", err)
+	level := slog.LevelWarn
+	if !cl.conn.nc.IsConnected() {
+		level = slog.LevelDebug // the connection has logged that it is down, and the calls end with an error
+	}
+	cl.log.Log(context.Background(), level, "a message was not sent", "error", err)
 	cl.endMessage(number, ReplyNobody)
 }
 
