@@ -64,19 +64,22 @@ func (c *Child) StderrTail() string { return c.tail.String() }
 // closes stdin and waits for grace, sends SIGTERM to the process group and waits for grace again,
 // then kills the group. It closes Stdout after a short time in which a reader can take the rest.
 // Stop may be called more than once and concurrently; the shortest grace applies.
-func (c *Child) Stop(grace time.Duration) {
+func (c *Child) Stop(grace time.Duration) { c.stop(grace, grace, drainTime) }
+
+// stop is [Child.Stop] with separate times after the end of stdin, after SIGTERM and for the reader of Stdout.
+func (c *Child) stop(afterEOF, afterTerm, drain time.Duration) {
 	c.rememberTree()
 	c.stdin.Close()
-	if !c.endsWithin(grace) {
+	if !c.endsWithin(afterEOF) {
 		c.rememberTree()
 		c.signalGroup(syscall.SIGTERM)
-		if !c.endsWithin(grace) {
+		if !c.endsWithin(afterTerm) {
 			c.rememberTree()
 			c.signalGroup(syscall.SIGKILL)
 			<-c.done
 		}
 	}
-	waitUntilEmpty(c.Stdout)
+	waitUntilEmpty(c.Stdout, drain)
 	c.Stdout.Close()
 }
 
@@ -122,6 +125,10 @@ func (c *Child) own(stderr *os.File) {
 	c.stdin.Close()
 	_ = stderr.SetReadDeadline(time.Now().Add(stderrGrace)) // a pipe always supports deadlines
 	<-drained
+	if n := unread(stderr); n > 0 { // the other goroutine came too late
+		_ = stderr.SetReadDeadline(time.Time{})
+		c.tail.drain(io.LimitReader(stderr, int64(n)))
+	}
 	stderr.Close()
 	c.launcher.log.Info("server process ended", "server", c.id, "pid", c.proc.Pid, "how", c.err.Error())
 	close(c.done)

@@ -2,7 +2,9 @@ package launch
 
 import (
 	"bytes"
+	"context"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -95,7 +98,7 @@ func TestChildReportsHowItEnded(t *testing.T) {
 func TestChildThatIgnoresEndOfInputGetsSIGTERM(t *testing.T) {
 	c := start(t, testLauncher(t), testSpec("deaf"))
 	readLine(t, c.Stdout)
-	c.Stop(5 * time.Second) // also the time that the child has after SIGTERM, on a busy machine
+	c.stop(0, time.Minute, drainTime)
 	if got := c.Err().Error(); got != "exited with code 7" {
 		t.Errorf("ended: %s", got)
 	}
@@ -139,7 +142,7 @@ func TestOutputWrittenBeforeStopCanBeRead(t *testing.T) {
 		n, _ := io.Copy(io.Discard, c.Stdout)
 		got <- int(n)
 	}()
-	c.Stop(10 * time.Second)
+	c.stop(10*time.Second, 10*time.Second, time.Minute)
 	if n := <-got; n != len(sent) {
 		t.Errorf("got %d bytes of %d", n, len(sent))
 	}
@@ -159,6 +162,45 @@ func TestStderrTailIsKeptAndSanitized(t *testing.T) {
 	}
 	if !utf8.ValidString(tail) {
 		t.Error("not valid UTF-8")
+	}
+}
+
+// slowLog is a log handler that is told of the first line and does not return for some time.
+type slowLog struct {
+	slog.Handler
+	once  *sync.Once
+	first func()
+}
+
+func (l slowLog) Enabled(context.Context, slog.Level) bool { return true }
+func (l slowLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l slowLog) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == "stderr" {
+		l.once.Do(l.first)
+	}
+	return nil
+}
+
+func TestStderrOfAnEndedChildIsReadHoweverLate(t *testing.T) {
+	started := make(chan *Child, 1)
+	l, err := New(slog.New(slowLog{slog.DiscardHandler, new(sync.Once), func() {
+		c := <-started
+		polltest.Until(t, "the child is reaped", func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return c.reaped
+		})
+		<-time.After(2 * stderrGrace)
+	}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	c := start(t, l, testSpec("stderr"))
+	started <- c
+	<-c.Done()
+	if tail := c.StderrTail(); !strings.Contains(tail, "line 3999\nlast") {
+		t.Errorf("tail ends %q", tail[max(0, len(tail)-60):])
 	}
 }
 

@@ -79,12 +79,12 @@ func (b *pipeBudget) release(n int64) { b.used.Add(-n) }
 // drainTime limits the time for which Stop waits for a reader.
 const drainTime = 250 * time.Millisecond
 
-// waitUntilEmpty returns when the pipe is empty, or after drainTime, so that the last responses of a server
+// waitUntilEmpty returns when the pipe is empty, or after the limit, so that the last responses of a server
 // that ended cleanly are not lost. A pipe reports its fill level but sends no event when it becomes
 // empty, so waitUntilEmpty polls.
-func waitUntilEmpty(f *os.File) {
+func waitUntilEmpty(f *os.File, limit time.Duration) {
 	pause := time.Millisecond
-	for deadline := time.Now().Add(drainTime); unread(f) > 0 && time.Now().Before(deadline); pause *= 2 {
+	for deadline := time.Now().Add(limit); unread(f) > 0 && time.Now().Before(deadline); pause *= 2 {
 		time.Sleep(pause)
 	}
 }
