@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -83,22 +84,25 @@ func TestConcurrentSandboxedCallsSucceedAndLeaveNoContainer(t *testing.T) {
 	}
 	// Check the host instead of the engine's lists of volumes and networks, because other tests
 	// use the engine too.
-	looked := 0
-	for _, sandbox := range sandboxesOf(t, "", id) {
-		has, err := docker("", "inspect", "--format", `{{range .Mounts}}{{.Type}} {{end}}{{.HostConfig.NetworkMode}}`, sandbox)
-		if err != nil && !strings.Contains(err.Error(), "No such object") {
-			t.Fatal(err)
+	d.eventually(t, soon, "sandboxes in the pool", func() error {
+		looked := 0
+		for _, sandbox := range sandboxesOf(t, "", id) {
+			has, err := docker("", "inspect", "--format", `{{range .Mounts}}{{.Type}} {{end}}{{.HostConfig.NetworkMode}}`, sandbox)
+			if err != nil && !strings.Contains(err.Error(), "No such object") {
+				t.Fatal(err)
+			}
+			if err != nil {
+				continue
+			}
+			if looked++; strings.Contains(has, "volume") || !strings.HasSuffix(has, "none") {
+				t.Errorf("a sandbox has %q", has)
+			}
 		}
-		if err != nil {
-			continue
+		if looked == 0 {
+			return errors.New("there is none")
 		}
-		if looked++; strings.Contains(has, "volume") || !strings.HasSuffix(has, "none") {
-			t.Errorf("a sandbox has %q", has)
-		}
-	}
-	if looked == 0 {
-		t.Error("no sandbox of the pool could be looked at")
-	}
+		return nil
+	})
 	d.stop(t)
 	noSandboxes(t, "", id)
 }
@@ -107,7 +111,7 @@ func TestAHungSandboxIsRemovedAfterItsDeadline(t *testing.T) {
 	id := serverID("hung")
 	d := startUp(t, setup{servers: serversFile(t, map[string]entry{id: sandboxed(t, mcptest.IgnoreEOF, nil)}), env: []string{quickStop}})
 	d.waitServers(t, 1, id)
-	const timeout = 3 * time.Second
+	const timeout = 10 * time.Second // includes the start of the container
 	began := time.Now()
 	p := d.ask(t, "POST", "/calls", fmt.Sprintf(`{"server":%q,"tool":"sleep","arguments":{"ms":60000},"timeout_ms":%d}`, id, timeout.Milliseconds())).problem(t, http.StatusGatewayTimeout, "outcome-unknown")
 	if !strings.Contains(p.Detail, "container, which was destroyed") {

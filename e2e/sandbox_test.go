@@ -78,7 +78,7 @@ func TestHighRiskCallRunsInBubblewrapIfConfigured(t *testing.T) {
 			t.Errorf("GET /servers: %v", s)
 		}
 	}
-	const timeout = 2 * time.Second
+	const timeout = 10 * time.Second // includes the start of the sandbox
 	p := d.ask(t, "POST", "/calls", fmt.Sprintf(`{"server":"sandboxed","tool":"sleep","arguments":{"ms":60000},"timeout_ms":%d}`, timeout.Milliseconds())).problem(t, http.StatusGatewayTimeout, "outcome-unknown")
 	if !strings.Contains(p.Detail, "sandbox, which was destroyed") {
 		t.Errorf("the caller is told %q", p.Detail)
