@@ -164,9 +164,9 @@ func (r *loginReport) check(t *testing.T) {
 	if r.Issued < 3 {
 		t.Errorf("it got tokens %d times", r.Issued)
 	}
-	// Front doors follow within a second; a busy machine may take longer.
-	if r.Refused == "" || r.After > 5000 {
-		t.Errorf("after the end of its access it was refused within %.0f ms by %q", r.After, r.Refused)
+	// The client tries for 20 s, which is less than the lifetime of its token.
+	if r.Refused == "" {
+		t.Errorf("after the end of its access it was not refused within %.0f ms", r.After)
 	}
 }
 
@@ -291,7 +291,10 @@ func TestTheInspectorSignsInCallsStepsUpAndRefreshes(t *testing.T) {
 		t.Errorf("it refreshes, code %d, asked for %q: %s", code, asked, out)
 	}
 	i.endGrants(t)
-	if out, _, code = i.run(t, "", append(call, "--stored-auth-only")...); code == 0 || strings.Contains(out, `"hello"`) {
-		t.Errorf("after the end of its access, code %d: %s", code, out)
-	}
+	eventually(t, soon, "the end of its access", func() error { // a front door follows within a second, if it does not stand still
+		if out, _, code = i.run(t, "", append(call, "--stored-auth-only")...); code == 0 || strings.Contains(out, `"hello"`) {
+			return fmt.Errorf("code %d: %s", code, out)
+		}
+		return nil
+	})
 }
