@@ -83,7 +83,8 @@ func Open(t testing.TB, o Options) *Fabric {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 
-	router, err := dispatch.New(f.Conn, id, dispatch.Options{WorkerWait: 50 * time.Millisecond}, f.Log)
+	// On a slow machine the worker may announce itself late, and counts as gone until then.
+	router, err := dispatch.New(f.Conn, id, dispatch.Options{WorkerWait: time.Minute}, f.Log)
 	must(t, err)
 	t.Cleanup(func() { _ = router.Close() })
 	f.Router = router
