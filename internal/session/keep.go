@@ -212,8 +212,8 @@ func (k *keeper) examine(s *session) {
 		s.late.Store(0)
 		return
 	}
-	if p.ctx.Err() != nil {
-		return
+	if p.ctx.Err() != nil || errors.Is(s.cause(), errForgotten) {
+		return // the server answers running calls like the check, and they run in a new session
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		switch {
