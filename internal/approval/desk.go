@@ -56,6 +56,7 @@ type Desk struct {
 	reassessor *reassessor
 	tokens     *confirm.Tokens
 	traces     *telemetry.Traces
+	rules      Rules
 	repaired   atomic.Bool // reports whether the last Repair succeeded
 }
 

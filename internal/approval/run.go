@@ -94,20 +94,20 @@ func (d *Desk) Finish(ctx context.Context, tenant schema.TenantID, id schema.App
 // approvals that changed. Any number of processes may call it at once.
 func (d *Desk) Reconcile(ctx context.Context, alive func(runner string) bool) (changed int, err error) {
 	now := d.records.wall()
-	open := d.records.ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool { return !a.State.Ended() })
-	waits := make(map[string]bool, len(open))
-	for _, a := range open {
+	open, _ := d.records.ledger.Held()
+	waits := make(map[string]bool, open)
+	d.records.ledger.EachUnended(schema.AllTenants(), func(a *ledger.Approval) {
 		waits[string(a.ID)] = true
 		next := d.due(a, now, alive)
 		if next == nil {
-			continue
+			return
 		}
 		if _, changeErr := d.records.change(ctx, a.Binding.Tenant, a.ID, nil, next); changeErr == nil {
 			changed++
 		} else if schema.KindOf(changeErr) != schema.KindConflict && err == nil {
 			err = changeErr
 		}
-	}
+	})
 	for _, p := range d.records.ledger.Permissions(schema.AllTenants()) {
 		waits[p.ID] = true
 		d.records.permissionOver(&p)
@@ -129,19 +129,18 @@ const (
 // due returns the change that an approval needs now, or nil. The change checks the current
 // record again before it applies.
 func (d *Desk) due(a *ledger.Approval, now time.Time, alive func(string) bool) func(*ledger.Approval) error {
-	unchanged := schema.Errorf(schema.KindConflict, "It has changed in the meantime.")
 	switch a.State {
 	case ledger.Pending, ledger.Approved:
 		if d.records.over(a) {
 			return func(a *ledger.Approval) error {
 				if a.State != ledger.Pending && a.State != ledger.Approved || !d.records.over(a) {
-					return unchanged
+					return errUnchanged
 				}
 				a.State = ledger.Expired
 				return nil
 			}
 		}
-		rule, err := Rule(a)
+		rule, err := d.rules.Of(a)
 		if err != nil || a.State != ledger.Pending || !a.Escalated.IsZero() {
 			return nil
 		}
@@ -150,7 +149,7 @@ func (d *Desk) due(a *ledger.Approval, now time.Time, alive func(string) bool) f
 		}
 		return func(a *ledger.Approval) error {
 			if a.State != ledger.Pending || !a.Escalated.IsZero() {
-				return unchanged
+				return errUnchanged
 			}
 			a.Escalated = now
 			return nil
@@ -168,7 +167,7 @@ func (d *Desk) due(a *ledger.Approval, now time.Time, alive func(string) bool) f
 		}
 		return func(a *ledger.Approval) error {
 			if a.State != ledger.Running {
-				return unchanged
+				return errUnchanged
 			}
 			a.State = ledger.Unknown
 			why := "was lost before it reported the outcome"

@@ -24,7 +24,7 @@ func (b *Batches) Held(tenant schema.TenantID, batches ...schema.BatchID) map[sc
 		return nil
 	}
 	held := make(map[schema.BatchID]int, len(batches))
-	b.o.Ledger.Each(schema.OnlyTenant(tenant), func(a *ledger.Approval) {
+	b.o.Ledger.EachUnended(schema.OnlyTenant(tenant), func(a *ledger.Approval) {
 		if a.State != ledger.Pending {
 			return
 		}
@@ -91,7 +91,7 @@ func (b *Batches) customID(ctx context.Context, j *job, tenant schema.TenantID, 
 
 // HeldSingly returns the number of calls of the principal that are held and belong to no batch.
 func HeldSingly(book *ledger.Ledger, who *schema.Principal) (n int) {
-	book.Each(schema.OnlyTenant(who.Tenant), func(a *ledger.Approval) {
+	book.EachUnended(schema.OnlyTenant(who.Tenant), func(a *ledger.Approval) {
 		if a.State != ledger.Pending || a.Binding.Requester.Name != who.Name {
 			return
 		}

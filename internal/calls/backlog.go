@@ -32,7 +32,7 @@ type Backlog struct {
 func (c *Calls) Backlog() (b Backlog) {
 	b.ByTenant = make(map[schema.TenantID]int)
 	if c.o.Ledger != nil {
-		c.o.Ledger.Each(schema.AllTenants(), func(a *ledger.Approval) {
+		c.o.Ledger.EachUnended(schema.AllTenants(), func(a *ledger.Approval) {
 			if a.State == ledger.Pending {
 				b.ByTenant[a.Binding.Tenant.Stored()]++
 				if b.Approvals++; b.OldestApproval.IsZero() || a.Created.Before(b.OldestApproval) {

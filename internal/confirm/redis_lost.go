@@ -31,10 +31,13 @@ func (t *Tokens) Watch(needs func(*ledger.Approval) bool) {
 	l := &t.gate.lost
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pending = func() []*ledger.Approval {
-		return t.ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool {
-			return a.State == ledger.Pending && a.TokenHash != "" && needs(a)
+	l.pending = func() (found []*ledger.Approval) {
+		t.ledger.EachUnended(schema.AllTenants(), func(a *ledger.Approval) {
+			if a.State == ledger.Pending && a.TokenHash != "" && needs(a) {
+				found = append(found, a)
+			}
 		})
+		return found
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
@@ -21,41 +20,7 @@ import (
 type approvals struct {
 	o     *Options
 	peeks peeks
-	rules rules
-}
-
-// rules caches parsed approval rules, because most pending calls have the same one. Cached rules are
-// immutable. It is safe for concurrent use; the zero value is empty.
-type rules struct {
-	mu   sync.RWMutex
-	read map[string]*risk.Approval // by JSON text
-}
-
-// maxKeptRules limits the number of cached rules, maxKeptRule the size of one.
-const (
-	maxKeptRules = 1000
-	maxKeptRule  = 4 << 10
-)
-
-// of returns the rule of an approval; see [approval.Rule].
-func (r *rules) of(a *ledger.Approval) (*risk.Approval, error) {
-	r.mu.RLock()
-	rule := r.read[string(a.Rule)]
-	r.mu.RUnlock()
-	if rule != nil {
-		return rule, nil
-	}
-	rule, err := approval.Rule(a)
-	if err != nil || len(a.Rule) > maxKeptRule {
-		return rule, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.read == nil || len(r.read) >= maxKeptRules {
-		r.read = make(map[string]*risk.Approval)
-	}
-	r.read[string(a.Rule)] = rule
-	return rule, nil
+	rules approval.Rules
 }
 
 // approvalView is an approval as one person sees it.
@@ -97,7 +62,7 @@ func (v *approvals) see(a *ledger.Approval, who schema.Principal) (*approvalView
 	if !a.Binding.Tenant.Is(who.Tenant) {
 		return nil, false
 	}
-	rule, err := v.rules.of(a)
+	rule, err := v.rules.Of(a)
 	if err != nil {
 		v.o.Log.Error("an approval has no readable rule", "approval_id", a.ID, "error", err)
 		return nil, false

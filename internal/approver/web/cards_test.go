@@ -96,10 +96,10 @@ func (f *fabric) approved(id schema.ApprovalID, want int) {
 	})()
 	late := time.After(time.Minute)
 	for {
-		for _, a := range f.ledger.Pending(schema.AllTenants()) {
-			if a.ID == id && len(a.Decisions) == want {
-				return
-			}
+		if len(f.ledger.Where(schema.AllTenants(), func(a *ledger.Approval) bool {
+			return a.ID == id && a.State == ledger.Pending && len(a.Decisions) == want
+		})) > 0 {
+			return
 		}
 		select {
 		case <-changed:

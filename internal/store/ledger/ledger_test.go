@@ -138,7 +138,7 @@ func TestApprovalThatContradictsItsBindingIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if n := len(l.Pending(schema.AllTenants())); n != 0 {
+	if n := len(pending(l, schema.AllTenants())); n != 0 {
 		t.Errorf("%d were stored", n)
 	}
 }
@@ -305,7 +305,7 @@ func TestReopenedLedgerFindsAllApprovals(t *testing.T) {
 	waiting, ran := create(t, first, "{}"), create(t, first, `{"n":1}`)
 	run(t, first, ran.ID)
 	second := open(t, s.Connect(t, "b"), ledger.Options{})
-	if p := second.Pending(schema.AllTenants()); len(p) != 1 || p[0].ID != waiting.ID {
+	if p := pending(second, schema.AllTenants()); len(p) != 1 || p[0].ID != waiting.ID {
 		t.Errorf("pending: %v", p)
 	}
 	all, next := second.List(schema.AllTenants(), ledger.Filter{}, ledger.Cursor{})
@@ -339,7 +339,7 @@ func TestApprovalsAreListedInTheOrderOfTheirCreation(t *testing.T) {
 		want = append(want, a.ID)
 	}
 	var oldest, newest []schema.ApprovalID
-	for _, a := range l.Pending(schema.AllTenants()) {
+	for _, a := range pending(l, schema.AllTenants()) {
 		oldest = append(oldest, a.ID)
 	}
 	for next := (ledger.Cursor{}); ; {

@@ -51,6 +51,12 @@ func create(t *testing.T, l *ledger.Ledger, args string) *ledger.Approval {
 	return a
 }
 
+// pending returns the pending approvals, oldest first.
+func pending(l *ledger.Ledger, of schema.Tenants) (all []*ledger.Approval) {
+	l.EachPending(of, func(a *ledger.Approval) { all = append(all, a) })
+	return all
+}
+
 func to(state ledger.State) func(*ledger.Approval) error {
 	return func(a *ledger.Approval) error {
 		a.State = state

@@ -76,6 +76,7 @@ func (v *view) removeLocked(id schema.ApprovalID) {
 	}
 	v.argBytes -= len(r.args)
 	delete(v.rows, id)
+	delete(v.unended, id)
 }
 
 // Payloads deletes held calls after their retention period. It is safe for concurrent use.

@@ -124,8 +124,8 @@ func TestListsAndWatchesShowOneTenant(t *testing.T) {
 		page, _ := l.List(of, ledger.Filter{}, ledger.Cursor{})
 		visited := 0
 		l.Each(of, func(*ledger.Approval) { visited++ })
-		if n := []int{len(page), len(l.Where(of, all)), visited, len(l.Pending(of))}; n[0] != want || n[1] != want || n[2] != want || n[3] != want {
-			t.Errorf("%v: List, Where, Each and Pending show %d, not %d", of, n, want)
+		if n := []int{len(page), len(l.Where(of, all)), visited, len(pending(l, of))}; n[0] != want || n[1] != want || n[2] != want || n[3] != want {
+			t.Errorf("%v: List, Where, Each and EachPending show %d, not %d", of, n, want)
 		}
 	}
 }

@@ -18,6 +18,7 @@ type view struct {
 
 	mu       sync.RWMutex
 	rows     map[schema.ApprovalID]row
+	unended  map[schema.ApprovalID]*Approval // those of rows that have not ended
 	open     usage                           // total of rows and reserved
 	openOf   map[schema.PrincipalID]usage    // the same, per requester
 	reserved map[schema.ApprovalID]*Approval // approvals that are being stored, by id
@@ -41,7 +42,7 @@ const (
 )
 
 func newView(maxEnded int) *view {
-	return &view{maxEnded: maxEnded, rows: map[schema.ApprovalID]row{}, openOf: map[schema.PrincipalID]usage{}, reserved: map[schema.ApprovalID]*Approval{}, retentionView: retentionView{due: map[schema.ApprovalID]due{}}}
+	return &view{maxEnded: maxEnded, rows: map[schema.ApprovalID]row{}, unended: map[schema.ApprovalID]*Approval{}, openOf: map[schema.PrincipalID]usage{}, reserved: map[schema.ApprovalID]*Approval{}, retentionView: retentionView{due: map[schema.ApprovalID]due{}}}
 }
 
 // put applies a write unless a newer one is known, and reports whether it is the newest. A forgotten record
@@ -73,8 +74,18 @@ func (v *view) put(a *Approval, revision, sequence uint64) bool {
 		v.argBytes -= len(args)
 		args = nil
 	}
-	v.rows[a.ID] = row{a, revision, sequence, args}
+	v.setLocked(row{a, revision, sequence, args})
 	return true
+}
+
+// setLocked replaces the row of an approval.
+func (v *view) setLocked(r row) {
+	v.rows[r.a.ID] = r
+	if r.a.State.Ended() {
+		delete(v.unended, r.a.ID)
+	} else {
+		v.unended[r.a.ID] = r.a
+	}
 }
 
 // endLocked notes that an approval ended. If there are too many, it replaces the oldest one.
@@ -105,19 +116,19 @@ func (v *view) keepArguments(id schema.ApprovalID, args []byte) {
 	}
 	r.args = append(make([]byte, 0, len(args)), args...)
 	v.argBytes += len(args)
-	v.rows[id] = r
+	v.setLocked(r)
 }
 
 // erase drops the sealed data of the approvals of a tenant whose data key was destroyed.
 func (v *view) erase(tenant schema.TenantID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for id, r := range v.rows {
+	for _, r := range v.rows {
 		if r.a.Binding.Tenant.Is(tenant) {
 			v.argBytes -= len(r.args)
 			r.args, r.a = nil, r.a.Clone() // a copy, because others may be reading it
 			r.a.put(&private{Said: make([]string, len(r.a.Decisions))})
-			v.rows[id] = r
+			v.setLocked(r)
 		}
 	}
 }
@@ -199,6 +210,11 @@ func (f *Filter) matches(a *Approval) bool {
 		(f.Requester == "" || f.Requester == b.Requester.Name) && (f.Server == "" || f.Server == b.Server) && (f.Tool == "" || f.Tool == b.Tool)
 }
 
+// unended reports whether only approvals that have not ended match.
+func (f *Filter) unended() bool {
+	return len(f.States) > 0 && !slices.ContainsFunc(f.States, State.Ended)
+}
+
 // List returns a page of the matching approvals of these tenants and the cursor of the next page, which is
 // zero on the last page. The page begins after the given cursor. It reads this process's view: all
 // approvals that wait or run, and the latest ended ones.
@@ -208,7 +224,7 @@ func (l *Ledger) List(of schema.Tenants, f Filter, after Cursor) (page []*Approv
 		order = Cursor.Compare
 	}
 	limit := min(cmp.Or(max(f.Limit, 0), 100), 1000)
-	found := l.view.fitting(func(a *Approval) bool {
+	found := l.view.fitting(f.unended(), func(a *Approval) bool {
 		return (after.IsZero() || order(CursorOf(a), after) > 0) && of.Include(a.Binding.Tenant) && f.matches(a)
 	})
 	slices.SortFunc(found, func(a, b *Approval) int { return order(CursorOf(a), CursorOf(b)) })
@@ -222,7 +238,7 @@ func (l *Ledger) List(of schema.Tenants, f Filter, after Cursor) (page []*Approv
 // Where returns all matching approvals of these tenants in this process's view, in no particular order. fit
 // must not modify or keep its argument.
 func (l *Ledger) Where(of schema.Tenants, fit func(*Approval) bool) []*Approval {
-	return cloned(l.view.fitting(func(a *Approval) bool { return of.Include(a.Binding.Tenant) && fit(a) }))
+	return cloned(l.view.fitting(false, func(a *Approval) bool { return of.Include(a.Binding.Tenant) && fit(a) }))
 }
 
 // Each calls visit with every approval of these tenants in this process's view, in no particular order. visit
@@ -237,17 +253,20 @@ func (l *Ledger) Each(of schema.Tenants, visit func(*Approval)) {
 	}
 }
 
-// Pending returns the pending approvals of these tenants, oldest first.
-func (l *Ledger) Pending(of schema.Tenants) (all []*Approval) {
-	l.EachPending(of, func(a *Approval) { all = append(all, a.Clone()) })
-	return all
+// EachUnended calls visit with every approval of these tenants that waits or runs, in no particular order. visit
+// must not modify its argument, or pass it on without [Approval.Clone]. The number of ended approvals does not
+// matter.
+func (l *Ledger) EachUnended(of schema.Tenants, visit func(*Approval)) {
+	for _, a := range l.view.fitting(true, func(a *Approval) bool { return of.Include(a.Binding.Tenant) }) {
+		visit(a)
+	}
 }
 
 // EachPending calls visit with every pending approval of these tenants, oldest first. visit must not modify
 // its argument, or pass it on without [Approval.Clone]: approvals are not copied, so that iterating over
 // very many is cheap.
 func (l *Ledger) EachPending(of schema.Tenants, visit func(*Approval)) {
-	found := l.view.fitting(func(a *Approval) bool { return a.State == Pending && of.Include(a.Binding.Tenant) })
+	found := l.view.fitting(true, func(a *Approval) bool { return a.State == Pending && of.Include(a.Binding.Tenant) })
 	slices.SortFunc(found, func(a, b *Approval) int { return CursorOf(a).Compare(CursorOf(b)) })
 	for _, a := range found {
 		visit(a)
@@ -261,10 +280,19 @@ func cloned(all []*Approval) []*Approval {
 	return all
 }
 
-func (v *view) fitting(fit func(*Approval) bool) []*Approval {
+// fitting returns the approvals for which fit returns true, or only those of them that have not ended.
+func (v *view) fitting(unended bool, fit func(*Approval) bool) []*Approval {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var found []*Approval
+	if unended {
+		for _, a := range v.unended {
+			if fit(a) {
+				found = append(found, a)
+			}
+		}
+		return found
+	}
 	for _, r := range v.rows {
 		if fit(r.a) {
 			found = append(found, r.a)
