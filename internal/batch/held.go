@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
@@ -44,7 +45,11 @@ type indexedApproval struct {
 // approvalsOf returns the approvals of the calls of a journal, of these tenants, for which fit
 // returns true. Their order is undefined.
 func approvalsOf(book *ledger.Ledger, tenants schema.Tenants, id schema.BatchID, fit func(*ledger.Approval) bool) (found []indexedApproval) {
+	beginning := string(appendJournal(nil, id)) // compared first, because the ids of most approvals differ
 	book.Each(tenants, func(a *ledger.Approval) {
+		if !strings.HasPrefix(string(a.CallID), beginning) {
+			return
+		}
 		if of, index, ok := ParseCallID(a.CallID); ok && of == id && fit(a) {
 			found = append(found, indexedApproval{a.Clone(), index})
 		}

@@ -51,17 +51,22 @@ func NewIDs(secret []byte) *IDs {
 
 // CallID returns the id of the call at index of a journal, for the named principal.
 func (i *IDs) CallID(journalID schema.BatchID, index uint64, principal string) schema.CallID {
+	var space [80]byte // longer than any id
+	buf := appendJournal(space[:0], journalID)
+	buf = strconv.AppendUint(buf, index, 36)
+	buf = append(buf, '-')
+	return schema.CallID(i.check(buf, journalID, index, principal))
+}
+
+// appendJournal appends the beginning of the ids of all calls of a journal, and of no others.
+func appendJournal(dst []byte, journalID schema.BatchID) []byte {
 	letter, tail := letters[journal.Lane], strings.TrimPrefix(string(journalID), lanePrefix)
 	if after, ok := strings.CutPrefix(string(journalID), batchPrefix); ok {
 		letter, tail = letters[journal.Batch], after
 	}
-	var space [80]byte // longer than any id
-	buf := append(space[:0], callPrefix...)
-	buf = append(buf, tail...)
-	buf = append(buf, '-', letter)
-	buf = strconv.AppendUint(buf, index, 36)
-	buf = append(buf, '-')
-	return schema.CallID(i.check(buf, journalID, index, principal))
+	dst = append(dst, callPrefix...)
+	dst = append(dst, tail...)
+	return append(dst, '-', letter)
 }
 
 // Find verifies the id of a durable call and returns its journal and index. ok is false for any

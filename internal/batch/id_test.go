@@ -98,3 +98,18 @@ func BenchmarkCallID(b *testing.B) {
 		testIDs.CallID("lane_06b2t8m3c0w3v2q5n7k9a1d4fz", uint64(i), "ann")
 	}
 }
+
+func TestIDsOfAJournalBeginAlike(t *testing.T) {
+	batch := newJournalID(journal.Batch)
+	journals := []schema.BatchID{batch, newJournalID(journal.Batch), schema.BatchID(lanePrefix + strings.TrimPrefix(string(batch), batchPrefix)), newJournalID(journal.Lane)}
+	for _, of := range journals {
+		beginning := string(appendJournal(nil, of))
+		for _, id := range journals {
+			for _, index := range []uint64{0, 35, 36, 1 << 40} {
+				if got := strings.HasPrefix(string(testIDs.CallID(id, index, ann.Name)), beginning); got != (id == of) {
+					t.Errorf("call %d of %s and %s: %t", index, id, of, got)
+				}
+			}
+		}
+	}
+}
