@@ -224,11 +224,24 @@ func (l *Ledger) List(of schema.Tenants, f Filter, after Cursor) (page []*Approv
 		order = Cursor.Compare
 	}
 	limit := min(cmp.Or(max(f.Limit, 0), 100), 1000)
-	found := l.view.fitting(f.unended(), func(a *Approval) bool {
-		return (after.IsZero() || order(CursorOf(a), after) > 0) && of.Include(a.Binding.Tenant) && f.matches(a)
+	sorted := func(some []*Approval) []*Approval {
+		slices.SortFunc(some, func(a, b *Approval) int { return order(CursorOf(a), CursorOf(b)) })
+		return some
+	}
+	// Sort only candidates for the page: before is the first one that is on a later page.
+	var found []*Approval
+	var before Cursor
+	l.view.visit(f.unended(), func(a *Approval) {
+		at := CursorOf(a)
+		if !after.IsZero() && order(at, after) <= 0 || !before.IsZero() && order(at, before) > 0 || !of.Include(a.Binding.Tenant) || !f.matches(a) {
+			return
+		}
+		if found = append(found, a); len(found) == 2*limit+1 {
+			found = sorted(found)[:limit+1]
+			before = CursorOf(found[limit])
+		}
 	})
-	slices.SortFunc(found, func(a, b *Approval) int { return order(CursorOf(a), CursorOf(b)) })
-	if len(found) > limit {
+	if found = sorted(found); len(found) > limit {
 		found = found[:limit]
 		next = CursorOf(found[limit-1])
 	}
@@ -244,13 +257,11 @@ func (l *Ledger) Where(of schema.Tenants, fit func(*Approval) bool) []*Approval 
 // Each calls visit with every approval of these tenants in this process's view, in no particular order. visit
 // must not modify its argument, keep it without [Approval.Clone], or call the ledger.
 func (l *Ledger) Each(of schema.Tenants, visit func(*Approval)) {
-	l.view.mu.RLock()
-	defer l.view.mu.RUnlock()
-	for _, r := range l.view.rows {
-		if of.Include(r.a.Binding.Tenant) {
-			visit(r.a)
+	l.view.visit(false, func(a *Approval) {
+		if of.Include(a.Binding.Tenant) {
+			visit(a)
 		}
-	}
+	})
 }
 
 // EachUnended calls visit with every approval of these tenants that waits or runs, in no particular order. visit
@@ -281,22 +292,26 @@ func cloned(all []*Approval) []*Approval {
 }
 
 // fitting returns the approvals for which fit returns true, or only those of them that have not ended.
-func (v *view) fitting(unended bool, fit func(*Approval) bool) []*Approval {
+func (v *view) fitting(unended bool, fit func(*Approval) bool) (found []*Approval) {
+	v.visit(unended, func(a *Approval) {
+		if fit(a) {
+			found = append(found, a)
+		}
+	})
+	return found
+}
+
+// visit calls f with all approvals, or with those that have not ended. f must not call the view.
+func (v *view) visit(unended bool, f func(*Approval)) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	var found []*Approval
 	if unended {
 		for _, a := range v.unended {
-			if fit(a) {
-				found = append(found, a)
-			}
+			f(a)
 		}
-		return found
+		return
 	}
 	for _, r := range v.rows {
-		if fit(r.a) {
-			found = append(found, r.a)
-		}
+		f(r.a)
 	}
-	return found
 }
