@@ -70,24 +70,20 @@ func filterOf(values url.Values) (f ledger.Filter, cursor ledger.Cursor, err err
 
 // list returns a page of the approvals that concern the person, and the cursor of the next page.
 func (v *approvals) list(f ledger.Filter, cursor ledger.Cursor, who schema.Principal) (found []*approvalView, next string) {
-	limit := f.Limit
-	f.Limit = maxPageLimit
-	for {
-		page, more := v.o.Ledger.List(schema.OnlyTenant(who.Tenant), f, cursor)
-		for _, a := range page {
-			q, ok := v.see(a, who)
-			if !ok {
-				continue
-			}
-			if len(found) == limit {
-				return found, ledger.CursorOf(found[limit-1].Approval).String()
-			}
+	f.Fits = func(a *ledger.Approval) bool {
+		_, ok := v.see(a, who)
+		return ok
+	}
+	page, more := v.o.Ledger.List(schema.OnlyTenant(who.Tenant), f, cursor)
+	for _, a := range page {
+		if q, ok := v.see(a, who); ok {
 			found = append(found, q)
 		}
-		if cursor = more; cursor.IsZero() {
-			return found, ""
-		}
 	}
+	if !more.IsZero() {
+		next = more.String()
+	}
+	return found, next
 }
 
 // pendingRows is the number of pending calls per page, oldest first.

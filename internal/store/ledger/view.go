@@ -198,6 +198,8 @@ type Filter struct {
 	Requester string
 	Server    schema.ServerID
 	Tool      string
+	// Fits, if not nil, must also return true. It must not modify or keep its argument, or call the ledger.
+	Fits func(*Approval) bool
 	// OldestFirst reverses the order of a list, which is newest first.
 	OldestFirst bool
 	// Limit is the maximum length of a page. It defaults to 100 and is at most 1,000.
@@ -207,7 +209,8 @@ type Filter struct {
 func (f *Filter) matches(a *Approval) bool {
 	b := &a.Binding
 	return (len(f.States) == 0 || slices.Contains(f.States, a.State)) &&
-		(f.Requester == "" || f.Requester == b.Requester.Name) && (f.Server == "" || f.Server == b.Server) && (f.Tool == "" || f.Tool == b.Tool)
+		(f.Requester == "" || f.Requester == b.Requester.Name) && (f.Server == "" || f.Server == b.Server) && (f.Tool == "" || f.Tool == b.Tool) &&
+		(f.Fits == nil || f.Fits(a))
 }
 
 // unended reports whether only approvals that have not ended match.
