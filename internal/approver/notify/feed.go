@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -275,7 +276,7 @@ func (l *queue) take(now time.Time) (schema.ApprovalID, time.Duration) {
 			soonest = min(soonest, wait)
 			continue
 		}
-		l.order = append(l.order[:i:i], l.order[i+1:]...)
+		l.order = slices.Delete(l.order, i, i+1)
 		it.queued, it.busy = false, true
 		return id, 0
 	}
