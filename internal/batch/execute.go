@@ -68,7 +68,10 @@ func (x *executor) attempts(it *item) (*schema.Result, error) {
 	if it.isNote() {
 		return it.note()
 	}
-	if x.held.wasHeld(it) {
+	switch held, known := x.held.wasHeld(it); {
+	case !known:
+		return nil, nil
+	case held:
 		return nil, x.held.resume(it)
 	}
 	return x.try(it, &retryState{began: time.Now()})

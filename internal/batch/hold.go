@@ -28,9 +28,10 @@ type heldCalls struct {
 	l       *lease
 	results *results
 	copies  sync.WaitGroup // outcomes being copied; none begins once the call table is closed
-	// former holds the indexes of the calls that an earlier owner held. It does not change once the job
-	// has begun.
+	// former holds the indexes of the calls that an earlier owner held. If unsure is set, there may be
+	// others. They do not change once the job has begun.
 	former map[uint64]bool
+	unsure bool
 }
 
 // findFormer finds the calls that an earlier owner held. Their approvals decide about them, and not the
@@ -43,11 +44,33 @@ func (h *heldCalls) findFormer() {
 	for _, a := range approvalsOf(h.l.o.Ledger, schema.AllTenants(), h.l.owned.ID(), func(*ledger.Approval) bool { return true }) {
 		h.former[a.index] = true
 	}
+	h.unsure = !h.l.o.Ledger.Complete(h.l.m.Created.Add(-clocksDiffer))
 }
 
-// wasHeld reports whether an earlier owner held the call. A call with an attempt runs again because a
-// person ordered it.
-func (h *heldCalls) wasHeld(it *item) bool { return it.attempt == 0 && h.former[it.rec.Index] }
+// mayBeFormer reports whether an earlier owner may have held the call. A call with an attempt runs again
+// because a person ordered it.
+func (h *heldCalls) mayBeFormer(it *item) bool {
+	return it.attempt == 0 && (h.unsure || h.former[it.rec.Index])
+}
+
+// wasHeld reports whether an earlier owner held the call. It reads the ledger if the approval may have ended
+// too long ago for this process's view. known is false if the job must stop before it could be read.
+func (h *heldCalls) wasHeld(it *item) (held, known bool) {
+	if !h.mayBeFormer(it) || h.former[it.rec.Index] {
+		return h.mayBeFormer(it), true
+	}
+	for n := 0; ; n++ {
+		ctx, cancel := bound(h.l.life.gone)
+		_, _, err := h.l.o.Ledger.ByCall(ctx, schema.AllTenants(), it.call.ID)
+		cancel()
+		if err == nil || schema.KindOf(err) == schema.KindNotFound {
+			return err == nil, true
+		}
+		if !sleep.For(pauses.Delay(n), h.l.life.leaving.Done()) {
+			return false, false
+		}
+	}
+}
 
 // resume continues to hold a call that an earlier owner held.
 func (h *heldCalls) resume(it *item) error {

@@ -60,7 +60,7 @@ func newPipeline(l *lease, results *results, exec *executor) *pipeline {
 // executor.
 func (p *pipeline) take(it *item) bool {
 	c := it.rec
-	if c.Method != "" || c.Key != "" || len(c.Extra) > 0 || c.CallbackURL != "" || c.ArgumentsObject.Size > 0 || it.waited || it.late() || p.l.lost() || p.exec.held.wasHeld(it) {
+	if c.Method != "" || c.Key != "" || len(c.Extra) > 0 || c.CallbackURL != "" || c.ArgumentsObject.Size > 0 || it.waited || it.late() || p.l.lost() || p.exec.held.mayBeFormer(it) {
 		return false
 	}
 	verdict, err := p.l.o.Gate.Check(it.call)

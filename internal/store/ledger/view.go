@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/callyard/callyard/internal/kit/watchers"
 	"github.com/callyard/callyard/pkg/schema"
@@ -25,6 +26,7 @@ type view struct {
 	argBytes int
 	ended    []schema.ApprovalID // ids in the order of their observed end; a ring once it is full
 	oldest   int                 // index in ended of the oldest id, once it is full
+	dropped  time.Time           // when the latest of the approvals was created that are no longer in ended
 	watchers watchers.Set[*Approval]
 }
 
@@ -93,6 +95,9 @@ func (v *view) endLocked(id schema.ApprovalID) {
 	if len(v.ended) < v.maxEnded {
 		v.ended = append(v.ended, id)
 		return
+	}
+	if r, ok := v.rows[v.ended[v.oldest]]; ok && r.a.Created.After(v.dropped) {
+		v.dropped = r.a.Created
 	}
 	delete(v.rows, v.ended[v.oldest])
 	v.ended[v.oldest] = id
@@ -249,6 +254,14 @@ func (l *Ledger) List(of schema.Tenants, f Filter, after Cursor) (page []*Approv
 		next = CursorOf(found[limit-1])
 	}
 	return cloned(found), next
+}
+
+// Complete reports whether this process's view has every approval that was created after a time. It lacks
+// those that ended before the latest ended ones.
+func (l *Ledger) Complete(after time.Time) bool {
+	l.view.mu.RLock()
+	defer l.view.mu.RUnlock()
+	return !l.view.dropped.After(after)
 }
 
 // Where returns all matching approvals of these tenants in this process's view, in no particular order. fit

@@ -1,0 +1,80 @@
+package batch
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/calls/admission"
+	"github.com/callyard/callyard/internal/calls/execution"
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/dispatch"
+	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/internal/telemetry"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/schema"
+)
+
+// An owner of a journal died after a call that it held had run, and so many other approvals have ended
+// since that the view of the next owner does not have that of the call. Nobody runs the server, so the
+// call would wait if it were sent again.
+func TestHeldCallThatEndedLongAgoIsNotRunByTheNextOwner(t *testing.T) {
+	conn := bustest.Start(t).Connect(t, "frontdoor")
+	o, js, stop, work := workingOn(t, conn, nil)
+	m := &journal.Manifest{ID: newJournalID(journal.Lane), Kind: journal.Lane, Principal: ann, Expires: time.Now().Add(time.Hour)}
+	w, err := o.Store.Begin(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := journal.CallRecord{Server: "s", Tool: "t", Principal: ann, Arguments: []byte(`{}`)}
+	if _, err := w.Append(t.Context(), []journal.CallRecord{call}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Seal(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := claimed(t, o, m.ID).Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []schema.CallID{testIDs.of(m, &call), schema.NewCallID()} {
+		a := &ledger.Approval{CallID: id, Binding: ledger.Binding{Requester: ledger.Requester{Name: ann.Name}, Tenant: ann.Tenant}, Expires: time.Now().Add(time.Hour)}
+		if _, err := o.Ledger.Create(t.Context(), a, []byte(`{}`)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Ledger.Change(t.Context(), ann.Tenant, a.ID, func(a *ledger.Approval) error {
+			a.State, a.Runner = ledger.Running, &ledger.Runner{FrontDoor: "frontdoor-0", Started: time.Now()}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Ledger.End(t.Context(), ann.Tenant, a.ID, []byte(`{"content":[]}`), func(a *ledger.Approval) error {
+			a.State, a.Ended = ledger.Succeeded, time.Now()
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if o.Ledger, err = ledger.Open(t.Context(), conn, ledger.Options{MaxEnded: 1, Log: o.Log}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(o.Ledger.Close)
+	if o.Router, err = dispatch.New(conn, o.ID, dispatch.Options{}, o.Log); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = o.Router.Close() })
+	if o.Catalog, err = catalog.Open(t.Context(), conn, o.Router, o.ID, catalog.Finding{}, o.Log); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(o.Catalog.Close)
+	o.Gate = admission.NewGate(admission.Options{Catalog: o.Catalog})
+	o.Chain = execution.New(execution.Options{Gate: o.Gate, Router: o.Router, Metrics: telemetry.NewMetrics(), Desk: o.Desk})
+	defer func() { stop(); work.Wait() }()
+	js.take(m)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if rec, err := o.Store.WaitResult(ctx, ann.Tenant, m.ID, 0); err != nil || rec.Outcome != journal.Succeeded {
+		t.Errorf("%+v, %v", rec, err)
+	}
+}
