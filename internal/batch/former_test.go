@@ -16,9 +16,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// An owner of a journal died after a call that it held had run, and so many other approvals have ended
-// since that the view of the next owner does not have that of the call. Nobody runs the server, so the
-// call would wait if it were sent again.
+// An owner of a journal died after a call that it held had run. The view of the next owner does not have
+// the approval of the call, because others have ended since. Nobody runs the server, so the call would
+// wait if it were sent again.
 func TestHeldCallThatEndedLongAgoIsNotRunByTheNextOwner(t *testing.T) {
 	conn := bustest.Start(t).Connect(t, "frontdoor")
 	o, js, stop, work := workingOn(t, conn, nil)

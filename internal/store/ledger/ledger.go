@@ -116,7 +116,7 @@ func (l *Ledger) Close() {
 // stored separately, and deleted when the call has ended. An approval under a standing permission
 // starts in state running.
 func (l *Ledger) Create(ctx context.Context, a *Approval, args []byte) (Revision, error) {
-	if err := l.complete(a, args); err != nil {
+	if err := complete(a, args); err != nil {
 		return 0, err
 	}
 	if err := l.view.reserve(a, l.limits); err != nil {
@@ -156,7 +156,8 @@ func (l *Ledger) Create(ctx context.Context, a *Approval, args []byte) (Revision
 	return Revision(seq), nil
 }
 
-func (l *Ledger) complete(a *Approval, args []byte) error {
+// complete sets the members of a new approval that are empty, and refuses contradicting ones.
+func complete(a *Approval, args []byte) error {
 	a.ID, a.State = cmp.Or(a.ID, IDFor(a.CallID)), cmp.Or(a.State, Pending)
 	b := &a.Binding
 	b.CallID, b.ApprovalID = cmp.Or(b.CallID, a.CallID), cmp.Or(b.ApprovalID, a.ID)
