@@ -5,13 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callyard/callyard/internal/calls/admission"
-	"github.com/callyard/callyard/internal/calls/execution"
-	"github.com/callyard/callyard/internal/catalog"
-	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
-	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -60,16 +55,7 @@ func TestHeldCallThatEndedLongAgoIsNotRunByTheNextOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(o.Ledger.Close)
-	if o.Router, err = dispatch.New(conn, o.ID, dispatch.Options{}, o.Log); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = o.Router.Close() })
-	if o.Catalog, err = catalog.Open(t.Context(), conn, o.Router, o.ID, catalog.Finding{}, o.Log); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(o.Catalog.Close)
-	o.Gate = admission.NewGate(admission.Options{Catalog: o.Catalog})
-	o.Chain = execution.New(execution.Options{Gate: o.Gate, Router: o.Router, Metrics: telemetry.NewMetrics(), Desk: o.Desk})
+	sends(t, conn, o)
 	defer func() { stop(); work.Wait() }()
 	js.take(m)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -8,8 +8,13 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/calls/admission"
+	"github.com/callyard/callyard/internal/calls/execution"
+	"github.com/callyard/callyard/internal/catalog"
+	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/internal/tenants/retention"
 	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -54,6 +59,22 @@ func workingOn(t *testing.T, conn *bus.Conn, periods retention.Periods) (o *Opti
 	ctx, stop := context.WithCancel(t.Context())
 	work = new(sync.WaitGroup)
 	return o, newJobs(ctx, o, testIDs, work), stop, work
+}
+
+// sends adds what a job needs to send calls to the workers of the connection.
+func sends(t *testing.T, conn *bus.Conn, o *Options) {
+	t.Helper()
+	var err error
+	if o.Router, err = dispatch.New(conn, o.ID, dispatch.Options{}, o.Log); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = o.Router.Close() })
+	if o.Catalog, err = catalog.Open(t.Context(), conn, o.Router, o.ID, catalog.Finding{}, o.Log); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(o.Catalog.Close)
+	o.Gate = admission.NewGate(admission.Options{Catalog: o.Catalog})
+	o.Chain = execution.New(execution.Options{Gate: o.Gate, Router: o.Router, Metrics: telemetry.NewMetrics(), Desk: o.Desk})
 }
 
 // take stores a call in the lane of the tenant. The call ends at once.

@@ -4,13 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/callyard/callyard/internal/calls/admission"
-	"github.com/callyard/callyard/internal/calls/execution"
-	"github.com/callyard/callyard/internal/catalog"
-	"github.com/callyard/callyard/internal/dispatch"
 	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/journal"
-	"github.com/callyard/callyard/internal/telemetry"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
@@ -19,17 +14,7 @@ import (
 func TestCallbacksOfEndedCallsDoNotDelayTheRecovery(t *testing.T) {
 	conn := bustest.Start(t).Connect(t, "frontdoor")
 	o, js, stop, work := workingOn(t, conn, nil)
-	var err error
-	if o.Router, err = dispatch.New(conn, o.ID, dispatch.Options{}, o.Log); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = o.Router.Close() })
-	if o.Catalog, err = catalog.Open(t.Context(), conn, o.Router, o.ID, catalog.Finding{}, o.Log); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(o.Catalog.Close)
-	o.Gate = admission.NewGate(admission.Options{Catalog: o.Catalog})
-	o.Chain = execution.New(execution.Options{Gate: o.Gate, Router: o.Router, Metrics: telemetry.NewMetrics(), Desk: o.Desk})
+	sends(t, conn, o)
 	ends, full := make(chan End, 10), make(chan struct{})
 	o.Ended = func(e End) {
 		<-full
