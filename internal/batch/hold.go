@@ -56,8 +56,11 @@ func (h *heldCalls) mayBeFormer(it *item) bool {
 // wasHeld reports whether an earlier owner held the call. It reads the ledger if the approval may have ended
 // too long ago for this process's view. known is false if the job must stop before it could be read.
 func (h *heldCalls) wasHeld(it *item) (held, known bool) {
-	if !h.mayBeFormer(it) || h.former[it.rec.Index] {
-		return h.mayBeFormer(it), true
+	switch {
+	case !h.mayBeFormer(it):
+		return false, true
+	case h.former[it.rec.Index]:
+		return true, true
 	}
 	for n := 0; ; n++ {
 		ctx, cancel := bound(h.l.life.gone)
@@ -66,10 +69,19 @@ func (h *heldCalls) wasHeld(it *item) (held, known bool) {
 		if err == nil || schema.KindOf(err) == schema.KindNotFound {
 			return err == nil, true
 		}
-		if !sleep.For(pauses.Delay(n), h.l.life.leaving.Done()) {
+		if !h.again(n, it, err) {
 			return false, false
 		}
 	}
+}
+
+// again waits after the failed read number n of a call's approval, from 0, and logs the first one. It
+// returns false if the job must stop.
+func (h *heldCalls) again(n int, it *item, err error) bool {
+	if n == 0 {
+		h.l.o.Log.Warn("reading the approval of a held call failed; it is tried again", "call", it.call.ID, "error", err)
+	}
+	return sleep.For(pauses.Delay(n), h.l.life.leaving.Done())
 }
 
 // resume continues to hold a call that an earlier owner held.
@@ -167,10 +179,7 @@ func (h *heldCalls) copyEnd(it *item) {
 		if schema.KindOf(err) == schema.KindNotFound && n >= readTries {
 			return // it is no longer kept
 		}
-		if n == 0 {
-			h.l.o.Log.Warn("reading the outcome of a held call failed; it is tried again", "call", it.call.ID, "error", err)
-		}
-		if !sleep.For(pauses.Delay(n), h.l.life.leaving.Done()) {
+		if !h.again(n, it, err) {
 			return
 		}
 	}

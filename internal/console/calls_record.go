@@ -60,10 +60,7 @@ func (c callPages) callOfOther(w http.ResponseWriter, r *http.Request, v Visit, 
 // maySettle reports whether the user's key may settle calls. The front door requires the same scopes for
 // that as for the list of API keys.
 func (c callPages) maySettle(ctx context.Context, v Visit) bool {
-	_, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.ListKeys(ctx)
-	})
-	return schema.KindOf(err) != schema.KindForbidden
+	return schema.KindOf(c.managesKeys(ctx, v)) != schema.KindForbidden
 }
 
 // isDurable reports whether a call is stored. The outcome of any other call cannot be settled.

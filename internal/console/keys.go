@@ -94,12 +94,18 @@ func has(query string, texts ...string) bool {
 	return slices.ContainsFunc(texts, func(s string) bool { return strings.Contains(strings.ToLower(s), strings.ToLower(query)) })
 }
 
+// managesKeys returns an error unless the user's key may see API keys.
+func (c *Console) managesKeys(ctx context.Context, v Visit) error {
+	_, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return client.ListKeys(ctx)
+	})
+	return err
+}
+
 // ask serves the form of a new key.
 func (c keyPages) ask(w http.ResponseWriter, r *http.Request, v Visit) error {
 	// A user who may not see keys may not create any. Report it before the form is filled in.
-	if _, err := c.Console.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.ListKeys(ctx)
-	}); err != nil {
+	if err := c.managesKeys(r.Context(), v); err != nil {
 		return c.orKey(w, r, err)
 	}
 	return c.showNew(w, v, http.StatusOK, &keyForm{Scopes: newKeyScopes})
