@@ -6,6 +6,10 @@
 #   deploy/secrets.sh            with the callyard of this repository
 #   CALLYARD=/usr/bin/callyard deploy/secrets.sh
 set -euo pipefail
+if [ -n "${CALLYARD:-}" ]; then # a relative path is valid in the caller's folder only
+  program=$(command -v "$CALLYARD") || { echo "secrets.sh: CALLYARD=$CALLYARD is not a program" >&2; exit 2; }
+  CALLYARD=$(realpath "$program")
+fi
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 random() { printf 'k%s' "$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')"; }

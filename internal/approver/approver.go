@@ -29,6 +29,7 @@ import (
 	"github.com/callyard/callyard/internal/console"
 	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/kit/sleep"
+	"github.com/callyard/callyard/internal/kit/warnings"
 	"github.com/callyard/callyard/internal/listen"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/audit"
@@ -189,15 +190,14 @@ func Start(ctx context.Context, o Options) (*Approver, error) {
 func (a *Approver) reconcile() {
 	tick := time.NewTicker(reconcileEvery)
 	defer tick.Stop()
-	down := false
+	var reconciling warnings.Spacing
 	for {
 		ctx, cancel := context.WithTimeout(a.ctx, reconcileFor)
 		_, err := a.o.Desk.Reconcile(ctx, a.o.Alive)
 		cancel()
-		if err != nil && !down && a.ctx.Err() == nil {
-			a.o.Log.Error("expired approvals cannot be ended at the moment", "error", err)
+		if a.ctx.Err() == nil {
+			reconciling.Report(a.o.Log, err, "processing approvals failed; it is tried again", "approvals are processed again")
 		}
-		down = err != nil
 		select {
 		case <-a.ctx.Done():
 			return

@@ -350,6 +350,7 @@ func (in *inspection) servers(fallback []config.ServerEntry) {
 func (in *inspection) noServers() {
 	file := in.p.Config.Worker.Servers
 	switch f := (config.Fault{Where: file + ":1:1", Message: "contains no server for this worker: add one, or set worker.api_servers. Disabled entries, and entries with labels that the worker does not have, do not count."}); {
+	case file == "" && in.role == Worker && in.known(""): // a file that could not be read may name the servers
 	case file == "" && in.role == Worker:
 		in.add("worker.servers", errNoServers)
 	case file != "" && in.role == Worker:

@@ -60,3 +60,20 @@ worker: {api_servers: true}
 		}
 	}
 }
+
+func TestAWorkerWithoutItsFileIsNotAskedForServers(t *testing.T) {
+	dir := t.TempDir()
+	broken := filepath.Join(dir, "broken.yaml")
+	if err := os.WriteFile(broken, []byte("worker: {servers: [\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{filepath.Join(dir, "missing.yaml"), broken} {
+		t.Setenv("CALLYARD_CONFIG", file)
+		var w workerrole.Setup
+		_, err := setup.Prepare(pflag.NewFlagSet("x", pflag.ContinueOnError), io.Discard, nil, w.Role())
+		faults, ok := errors.AsType[*config.Faults](err)
+		if !ok || len(faults.List) != 1 || !strings.HasPrefix(faults.List[0].String(), file+":") {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
