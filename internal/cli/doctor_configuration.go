@@ -57,7 +57,7 @@ func (x *examination) configuration(ctx context.Context) {
 	}
 	x.ok(at, said)
 	if silent > 0 && silent < len(report.Processes) {
-		x.note(at, fmt.Sprintf("processes without a policy, a servers file and API keys, which reload nothing: %d", silent))
+		x.note(at, fmt.Sprintf("%d of %d processes have no policy, servers file or API keys to compare", silent, len(report.Processes)))
 	}
 }
 
