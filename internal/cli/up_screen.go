@@ -120,7 +120,7 @@ func (u *fabric) showServers(ctx context.Context) {
 			for _, s := range servers {
 				if s.state != startingState && s.state != vacantState && !reported[s.id] {
 					reported[s.id] = true
-					u.print(u.out.sentences(s.line(), 2))
+					u.print(u.out.lateServer(&s))
 				}
 			}
 		case starting == 0 || !waiting:
@@ -198,12 +198,16 @@ func (u *fabric) startServers() (servers []startServer, starting int) {
 	return servers, starting
 }
 
-// line describes a server that was late, in one sentence.
-func (s *startServer) line() string {
-	if s.state == failedState {
-		return "Server " + oneLine(s.id) + " failed: " + oneLine(s.fault) + "\n"
+// lateServer describes a server that was late, in one sentence, and the end of its stderr if it failed.
+func (s screen) lateServer(v *startServer) string {
+	if v.state != failedState {
+		return s.sentences("Server "+oneLine(v.id)+" is ready: "+count(v.tools, "tool")+".\n", 2)
 	}
-	return "Server " + oneLine(s.id) + " is ready: " + count(s.tools, "tool") + ".\n"
+	text := s.sentences("Server "+oneLine(v.id)+" failed: "+oneLine(v.fault)+"\n", 2)
+	if stderr := stderrOf([]startServer{*v}); stderr != "" {
+		text += stderr + "\n"
+	}
+	return text
 }
 
 // serverScreen formats the second part of the start screen. At a terminal the two parts fit the

@@ -61,6 +61,17 @@ func TestTheStartScreenFitsTheTerminal(t *testing.T) {
 	}
 }
 
+func TestAServerThatFailsAfterTheStartScreenShowsItsStderr(t *testing.T) {
+	out := screen{}
+	broken := startServer{id: "broken", state: failedState, fault: "the process exited with code 1", stderr: []string{"cannot open the database"}}
+	if got, want := out.lateServer(&broken), "Server broken failed: the process exited with code 1\n\n  broken wrote to stderr:\n    cannot open the database\n\n"; got != want {
+		t.Errorf("got %q", got)
+	}
+	if got, want := out.lateServer(&startServer{id: "slow", state: readyState, tools: 1}), "Server slow is ready: 1 tool.\n"; got != want {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestACommandOnSeveralLinesIsOneForTheShell(t *testing.T) {
 	words := []string{"curl", `-H "X-API-Key: $CALLYARD_KEY"`, "--json '" + helloArguments + "'", "http://127.0.0.1:8080/servers/demo/tools/echo"}
 	for _, width := range []int{0, 200, 80, 60, 20} {
