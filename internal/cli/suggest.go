@@ -79,7 +79,11 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 			names = append(append(names, c.Name()), c.Aliases...)
 		}
 	}
-	return fail(exitUsage, "%s has no command %q%s", cmd.CommandPath(), oneLine(word), orPoint(didYouMean(word, names)))
+	hint := didYouMean(word, names)
+	if hint == "" && slices.Contains(names, "show") { // people type the name of what they want to see
+		hint = fmt.Sprintf(". To see one object, use `%s show %s`.", cmd.CommandPath(), oneLine(shellWord(word)))
+	}
+	return fail(exitUsage, "%s has no command %q%s", cmd.CommandPath(), oneLine(word), orPoint(hint))
 }
 
 // suggesting adds suggestions to the error for a server or tool that does not exist. The first

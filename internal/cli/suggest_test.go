@@ -24,6 +24,7 @@ func TestAMistypedNameGetsASuggestion(t *testing.T) {
 	for line, want := range map[string]string{
 		"servres":               `callyard has no command "servres". Did you mean servers?`,
 		"nonsense":              `callyard has no command "nonsense".`,
+		"servers demo":          "callyard servers has no command \"demo\". To see one object, use `callyard servers show demo`.",
 		"servers shwo demo":     `callyard servers has no command "shwo". Did you mean show?`,
 		"keys nwe ci":           `callyard keys has no command "nwe". Did you mean new?`,
 		"batches cancl b":       `callyard batches has no command "cancl". Did you mean cancel?`,
