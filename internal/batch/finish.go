@@ -48,6 +48,9 @@ func (f *finisher) endRest(cause error) error {
 		if len(calls) == 0 {
 			return f.losses.tail(f.l.owned.Manifest(), next)
 		}
+		if err := f.held.withdrawFormer(calls); err != nil {
+			return err
+		}
 		results := make([]journal.ResultRecord, 0, len(calls))
 		now := time.Now()
 		for i := range calls {

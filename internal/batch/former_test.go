@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
@@ -33,22 +34,7 @@ func TestHeldCallThatEndedLongAgoIsNotRunByTheNextOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []schema.CallID{testIDs.of(m, &call), schema.NewCallID()} {
-		a := &ledger.Approval{CallID: id, Binding: ledger.Binding{Requester: ledger.Requester{Name: ann.Name}, Tenant: ann.Tenant}, Expires: time.Now().Add(time.Hour)}
-		if _, err := o.Ledger.Create(t.Context(), a, []byte(`{}`)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := o.Ledger.Change(t.Context(), ann.Tenant, a.ID, func(a *ledger.Approval) error {
-			a.State, a.Runner = ledger.Running, &ledger.Runner{FrontDoor: "frontdoor-0", Started: time.Now()}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := o.Ledger.End(t.Context(), ann.Tenant, a.ID, []byte(`{"content":[]}`), func(a *ledger.Approval) error {
-			a.State, a.Ended = ledger.Succeeded, time.Now()
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		ranHeld(t, o, id)
 	}
 
 	if o.Ledger, err = ledger.Open(t.Context(), conn, ledger.Options{MaxEnded: 1, Log: o.Log}); err != nil {
@@ -62,5 +48,72 @@ func TestHeldCallThatEndedLongAgoIsNotRunByTheNextOwner(t *testing.T) {
 	defer cancel()
 	if rec, err := o.Store.WaitResult(ctx, ann.Tenant, m.ID, 0); err != nil || rec.Outcome != journal.Succeeded {
 		t.Errorf("%+v, %v", rec, err)
+	}
+}
+
+// ranHeld stores the approval of a call of ann that has run.
+func ranHeld(t *testing.T, o *Options, id schema.CallID) {
+	t.Helper()
+	a := &ledger.Approval{CallID: id, Binding: ledger.Binding{Requester: ledger.Requester{Name: ann.Name}, Tenant: ann.Tenant}, Expires: time.Now().Add(time.Hour)}
+	if _, err := o.Ledger.Create(t.Context(), a, []byte(`{}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Ledger.Change(t.Context(), ann.Tenant, a.ID, func(a *ledger.Approval) error {
+		a.State, a.Runner = ledger.Running, &ledger.Runner{FrontDoor: "frontdoor-0", Started: time.Now()}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Ledger.End(t.Context(), ann.Tenant, a.ID, []byte(`{"content":[]}`), func(a *ledger.Approval) error {
+		a.State, a.Ended = ledger.Succeeded, time.Now()
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// nextJob returns the job of the next owner of a batch with one call, whose approval by the owner before has
+// led to a run. The view of the next owner has only the latest approval that ended, which is another one.
+func nextJob(t *testing.T) *job {
+	t.Helper()
+	conn := bustest.Start(t).Connect(t, "frontdoor")
+	o, _, stop, _ := workingOn(t, conn, nil)
+	t.Cleanup(stop)
+	owned := sealedBatch(t, o, 1)
+	if err := owned.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []schema.CallID{testIDs.CallID(owned.ID(), 0, ann.Name), schema.NewCallID()} {
+		ranHeld(t, o, id)
+	}
+	var err error
+	if o.Ledger, err = ledger.Open(t.Context(), conn, ledger.Options{MaxEnded: 1, Log: o.Log}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(o.Ledger.Close)
+	o.Desk = approval.New(approval.Options{Ledger: o.Ledger, Log: o.Log})
+	sends(t, conn, o)
+	j := newJob(o, testIDs, claimed(t, o, owned.ID()))
+	j.held.findFormer()
+	return j
+}
+
+// Otherwise the caller would be told that the call did not start, and would send it again.
+func TestCanceledBatchEndsAHeldCallThatRanUnderAnEarlierOwnerAsItEnded(t *testing.T) {
+	j := nextJob(t)
+	if err := j.finisher.endAll(errCanceled); err != nil {
+		t.Fatal(err)
+	}
+	if rec, err := j.l.o.Store.FindResult(t.Context(), ann.Tenant, j.l.owned.ID(), 0, journal.Cursor{}); err != nil || rec.Outcome != journal.Succeeded {
+		t.Errorf("%+v, %v", rec, err)
+	}
+}
+
+// The call has not been read by the next owner yet, and is not held any more.
+func TestHeldCallThatRanUnderAnEarlierOwnerIsNotCanceled(t *testing.T) {
+	j := nextJob(t)
+	j.takeBack(0)
+	if counts := j.l.owned.Progress().Counts(); counts.Total() != 0 {
+		t.Errorf("%+v", counts)
 	}
 }

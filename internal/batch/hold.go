@@ -63,16 +63,33 @@ func (h *heldCalls) wasHeld(it *item) (held, known bool) {
 		return true, true
 	}
 	for n := 0; ; n++ {
-		ctx, cancel := bound(h.l.life.gone)
-		_, _, err := h.l.o.Ledger.ByCall(ctx, schema.AllTenants(), it.call.ID)
-		cancel()
-		if err == nil || schema.KindOf(err) == schema.KindNotFound {
-			return err == nil, true
+		held, err := h.stored(it)
+		if err == nil {
+			return held, true
 		}
 		if !h.again(n, it, err) {
 			return false, false
 		}
 	}
+}
+
+// heldBefore is wasHeld for a call that is not about to run. It always reads the ledger.
+func (h *heldCalls) heldBefore(it *item) (bool, error) {
+	if !h.l.owned.Resumed() || it.attempt > 0 {
+		return false, nil
+	}
+	return h.stored(it)
+}
+
+// stored reports whether the ledger has an approval of the call.
+func (h *heldCalls) stored(it *item) (bool, error) {
+	ctx, cancel := bound(h.l.life.gone)
+	defer cancel()
+	_, _, err := h.l.o.Ledger.ByCall(ctx, schema.AllTenants(), it.call.ID)
+	if schema.KindOf(err) == schema.KindNotFound {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // again waits after the failed read number n of a call's approval, from 0, and logs the first one. It
@@ -288,6 +305,36 @@ func (h *heldCalls) find() error {
 		h.l.calls.park(it)
 	}
 	return nil
+}
+
+// withdrawFormer withdraws those of the calls that an earlier owner held and whose approvals are not in this
+// process's view. They have most likely ended, and are then watched.
+func (h *heldCalls) withdrawFormer(calls []journal.CallRecord) error {
+	if !h.unsure {
+		return nil
+	}
+	var all errgroup.Group
+	all.SetLimit(withdrawing)
+	for i := range calls {
+		c := calls[i] // a copy, because a held call is kept for long
+		if c.Method == methodRefused || h.l.calls.heldCall(c.Index) != nil || h.l.owned.Progress().Ended(c.Index) {
+			continue
+		}
+		all.Go(func() error {
+			it := h.l.item(&c, h.l.owned.Progress().Standing(c.Index).Attempt)
+			held, known := h.wasHeld(it)
+			if !known {
+				return errStopped
+			}
+			if !held {
+				return nil
+			}
+			it.forget()
+			h.l.calls.park(it)
+			return h.withdraw(it)
+		})
+	}
+	return all.Wait()
 }
 
 // withdraw withdraws a held call. The call remains held if it runs or has ended. On an error its

@@ -183,11 +183,18 @@ func (j *job) takeBack(index uint64) {
 	}
 	defer j.l.calls.canceled(index)
 	c, err := j.l.o.Store.FindCall(j.l.life.gone, schema.AllTenants(), j.l.owned.ID(), index)
+	held := false
+	if err == nil {
+		it = j.l.item(c, j.l.owned.Progress().Standing(index).Attempt)
+		held, err = j.held.heldBefore(it)
+	}
 	if err != nil {
 		j.l.o.Log.Warn("canceling a call of a batch failed", "journal", j.l.owned.ID(), "index", index, "error", err)
 		return // it runs in its turn
 	}
-	it = j.l.item(c, 0)
+	if held {
+		return // its approval decides about it, and it may have run
+	}
 	j.results.store(it, j.results.record(it, nil, j.l.takenEnd(it)))
 }
 
