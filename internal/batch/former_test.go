@@ -6,9 +6,12 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/calls/admission"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
 	"github.com/callyard/callyard/pkg/bus/bustest"
+	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -115,5 +118,29 @@ func TestHeldCallThatRanUnderAnEarlierOwnerIsNotCanceled(t *testing.T) {
 	j.takeBack(0)
 	if counts := j.l.owned.Progress().Counts(); counts.Total() != 0 {
 		t.Errorf("%+v", counts)
+	}
+}
+
+// A front door that was frozen can continue with a call that the next owner of the journal has ended.
+func TestNoCallIsHeldAfterTheLeaseHasExpired(t *testing.T) {
+	conn := bustest.Start(t).Connect(t, "frontdoor")
+	o, _, stop, _ := workingOn(t, conn, nil)
+	defer stop()
+	var err error
+	if o.Store, err = journal.Open(t.Context(), conn, journal.Options{Lease: time.Second, Log: o.Log}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(o.Store.Close)
+	owned := sealedBatch(t, o, 1)
+	owned.Close() // it is not renewed any more
+	polltest.Until(t, "the end of the lease", func() bool { return !owned.Held() })
+	j := newJob(o, testIDs, owned)
+	it := j.l.item(&journal.CallRecord{Server: "s", Tool: "t", Principal: ann}, 0)
+	asks := risk.Assessment{Level: risk.Medium, Approval: &risk.Approval{By: risk.ByCaller, Needed: 1, Expires: time.Hour}}
+	if _, err := j.held.hold(it, admission.Verdict{Assessment: asks}); err == nil || !mayHoldLater(err) {
+		t.Errorf("%v", err)
+	}
+	if held, err := j.held.stored(it); held || err != nil {
+		t.Errorf("it is held: %v, %v", held, err)
 	}
 }

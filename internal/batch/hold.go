@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/calls/admission"
 	"github.com/callyard/callyard/internal/calls/records"
 	"github.com/callyard/callyard/internal/kit/sleep"
@@ -92,11 +93,11 @@ func (h *heldCalls) stored(it *item) (bool, error) {
 	return err == nil, err
 }
 
-// again waits after the failed read number n of a call's approval, from 0, and logs the first one. It
-// returns false if the job must stop.
+// again waits after the failure number n to read or store a call's approval, from 0, and logs the first one.
+// It returns false if the job must stop.
 func (h *heldCalls) again(n int, it *item, err error) bool {
 	if n == 0 {
-		h.l.o.Log.Warn("reading the approval of a held call failed; it is tried again", "call", it.call.ID, "error", err)
+		h.l.o.Log.Warn("the approval of a held call could not be read or stored; it is tried again", "call", it.call.ID, "error", err)
 	}
 	return sleep.For(pauses.Delay(n), h.l.life.leaving.Done())
 }
@@ -127,9 +128,7 @@ func (h *heldCalls) hold(it *item, v admission.Verdict) (*schema.Result, error) 
 		}
 	}
 	h.l.calls.park(it)
-	ctx, cancel := bound(h.l.life.gone)
-	defer cancel()
-	held, err := h.l.o.Desk.Open(ctx, it.call, v.Tool.Raw, &v.Assessment, "")
+	held, err := h.open(it, &v)
 	if err == nil || schema.KindOf(err) == schema.KindConflict {
 		// It is held now, or was already held by an earlier owner of the journal.
 		if err == nil {
@@ -152,6 +151,38 @@ func (h *heldCalls) hold(it *item, v admission.Verdict) (*schema.Result, error) 
 	}
 	h.l.calls.drop(it)
 	return nil, err
+}
+
+// open requests the approval of a call. While it is unknown whether the approval is stored, open tries again:
+// otherwise the policy, which can change, or the caller could let the call run or end here, and the call would
+// run once more if the approval is stored and given. If the job must leave the journal before, the error is
+// one for which mayHoldLater returns true.
+func (h *heldCalls) open(it *item, v *admission.Verdict) (*approval.Held, error) {
+	var doubt error
+	for n := 0; ; n++ {
+		held, err := h.tryOpen(it, v)
+		if err == nil || schema.KindOf(err) == schema.KindConflict {
+			return held, err
+		}
+		if e := schema.AsError(err); e.Kind == schema.KindUnavailable && !e.Retryable {
+			doubt = err
+		}
+		if doubt == nil {
+			return nil, err
+		}
+		if !h.again(n, it, err) {
+			return nil, doubt
+		}
+	}
+}
+
+func (h *heldCalls) tryOpen(it *item, v *admission.Verdict) (*approval.Held, error) {
+	if !h.l.owned.Held() { // the next owner may have ended the call already
+		return nil, schema.Errorf(schema.KindUnavailable, "The lease of the journal has expired.").RetryableAfter(0)
+	}
+	ctx, cancel := bound(h.l.life.gone)
+	defer cancel()
+	return h.l.o.Desk.Open(ctx, it.call, v.Tool.Raw, &v.Assessment, "")
 }
 
 // mayHoldLater reports whether a call that was not held can be held later: there is no capacity for it
