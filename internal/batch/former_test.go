@@ -5,11 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/calls/admission"
 	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/journal"
 	"github.com/callyard/callyard/internal/store/ledger"
+	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 	"github.com/callyard/callyard/pkg/risk"
 	"github.com/callyard/callyard/pkg/schema"
@@ -97,7 +100,9 @@ func nextJob(t *testing.T) *job {
 	o.Desk = approval.New(approval.Options{Ledger: o.Ledger, Log: o.Log})
 	sends(t, conn, o)
 	j := newJob(o, testIDs, claimed(t, o, owned.ID()))
-	j.held.findFormer()
+	if err := j.held.findFormer(); err != nil {
+		t.Fatal(err)
+	}
 	return j
 }
 
@@ -142,5 +147,56 @@ func TestNoCallIsHeldAfterTheLeaseHasExpired(t *testing.T) {
 	}
 	if held, err := j.held.stored(it); held || err != nil {
 		t.Errorf("it is held: %v, %v", held, err)
+	}
+}
+
+// The view of the next owner is behind: it does not have the approval of a call yet, which the earlier owner
+// requested before it left.
+func TestNextOwnerFindsACallThatWasHeldAMomentAgo(t *testing.T) {
+	srv := bustest.Start(t)
+	conn := srv.Connect(t, "frontdoor")
+	o, _, stop, _ := workingOn(t, conn, nil)
+	defer stop()
+	owned := sealedBatch(t, o, 1)
+	if err := owned.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	behind, err := ledger.Open(t.Context(), conn, ledger.Options{Log: o.Log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(behind.Close)
+	arrived, wait := make(chan bool, 1), make(chan bool)
+	defer behind.Watch(schema.AllTenants(), func(*ledger.Approval) {
+		select {
+		case arrived <- true:
+			<-wait
+		default:
+		}
+	})()
+	ranHeld(t, o, schema.NewCallID())
+	<-arrived
+	ranHeld(t, o, testIDs.CallID(owned.ID(), 0, ann.Name))
+	reads, nc := make(chan *nats.Msg, 10), bustest.JetStream(t, srv.URL).Conn()
+	if _, err := nc.ChanSubscribe("$JS.API.STREAM.MSG.GET."+bus.StreamLedger, reads); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+
+	o.Ledger = behind
+	j := newJob(o, testIDs, claimed(t, o, owned.ID()))
+	done := make(chan error, 1)
+	go func() { done <- j.held.findFormer() }()
+	select {
+	case <-reads: // it asks the leader for the last write
+		close(wait)
+		err = <-done
+	case err = <-done:
+		close(wait)
+	}
+	if err != nil || !j.held.former[0] {
+		t.Errorf("%v, %v", j.held.former, err)
 	}
 }

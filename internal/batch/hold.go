@@ -37,15 +37,21 @@ type heldCalls struct {
 
 // findFormer finds the calls that an earlier owner held. Their approvals decide about them, and not the
 // policy of today: a call that it allows would run now, and once more when it is approved.
-func (h *heldCalls) findFormer() {
+func (h *heldCalls) findFormer() error {
 	if !h.l.owned.Resumed() {
-		return
+		return nil
+	}
+	ctx, cancel := bound(h.l.life.leaving)
+	defer cancel()
+	if err := ledger.CatchUp(ctx, h.l.o.Ledger); err != nil { // the earlier owner may have held a call a moment ago
+		return err
 	}
 	h.former = make(map[uint64]bool)
 	for _, a := range approvalsOf(h.l.o.Ledger, schema.AllTenants(), h.l.owned.ID(), func(*ledger.Approval) bool { return true }) {
 		h.former[a.index] = true
 	}
 	h.unsure = !h.l.o.Ledger.Complete(h.l.m.Created.Add(-clocksDiffer))
+	return nil
 }
 
 // mayBeFormer reports whether an earlier owner may have held the call. A call with an attempt runs again

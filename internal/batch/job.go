@@ -83,8 +83,10 @@ func (j *job) run() {
 	if j.l.m.State == journal.Canceling {
 		j.l.life.halt(errCanceled)
 	}
-	err := j.losses.settle()
-	j.held.findFormer()
+	err := j.held.findFormer()
+	if err == nil {
+		err = j.losses.settle()
+	}
 	open := j.l.owned.Progress().Open()
 	var due callbacks
 	if err == nil {

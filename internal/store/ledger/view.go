@@ -3,11 +3,15 @@ package ledger
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/kit/watchers"
+	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -28,6 +32,8 @@ type view struct {
 	oldest   int                 // index in ended of the oldest id, once it is full
 	dropped  time.Time           // when the latest of the approvals was created that are no longer in ended
 	watchers watchers.Set[*Approval]
+
+	delivered atomic.Uint64 // sequence of the latest write that the watch has delivered
 }
 
 type row struct {
@@ -155,6 +161,7 @@ func (v *view) at(id schema.ApprovalID, sequence uint64) (*Approval, bool) {
 
 // seen applies a write that the watch delivered.
 func (l *Ledger) seen(r Stored) {
+	defer l.view.delivered.Store(r.Sequence)
 	a, known := l.view.at(r.ID, r.Sequence)
 	if !known { // if known, it was written here and need not be decoded
 		var err error
@@ -263,6 +270,26 @@ func (l *Ledger) Complete(after time.Time) bool {
 	defer l.view.mu.RUnlock()
 	return !l.view.dropped.After(after)
 }
+
+// CatchUp waits until the view of this process has every write that was acknowledged before.
+func CatchUp(ctx context.Context, l *Ledger) error {
+	last, err := l.store.records.Last(ctx, bus.SubjectApproval+"*.*", bus.Leader)
+	if errors.Is(err, bus.ErrNotFound) {
+		return nil
+	}
+	for err == nil && l.view.delivered.Load() < last.Sequence {
+		if !sleep.For(catchUpAgain, ctx.Done()) {
+			err = ctx.Err()
+		}
+	}
+	if err != nil {
+		return unavailable(err, "")
+	}
+	return nil
+}
+
+// catchUpAgain is the interval at which CatchUp looks at the view.
+const catchUpAgain = 10 * time.Millisecond
 
 // Where returns all matching approvals of these tenants in this process's view, in no particular order. fit
 // must not modify or keep its argument.
