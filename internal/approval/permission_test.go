@@ -338,6 +338,21 @@ func TestPermissionLostInACrashIsRestored(t *testing.T) {
 	}
 }
 
+// The approvals with which the permissions were given are kept for weeks, and a tenant of the same name can
+// follow.
+func TestPermissionOfAnErasedTenantIsNotRestored(t *testing.T) {
+	r, _ := permitted(t, exact, 0)
+	if _, _, n, err := r.desk.EndTenant(t.Context(), schema.DefaultTenant); n != 1 || err != nil {
+		t.Fatalf("%d permissions were removed, %v", n, err)
+	}
+	if _, err := r.desk.Repair(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if all := r.desk.Permissions.List(schema.DefaultTenant); len(all) != 0 || r.hold(byOperators(1)).Run {
+		t.Errorf("it came back: %+v", all)
+	}
+}
+
 func TestPermissionsAreNotUsedWithoutARunner(t *testing.T) {
 	srv := bustest.Start(t)
 	r := open(t, srv, nil)

@@ -96,9 +96,10 @@ func (l *Ledger) Permitting(b *Binding, rule, args []byte, now time.Time) []Perm
 	return found
 }
 
-// Permit stores a permission. If it exists already, it is unchanged and Permit returns false.
+// Permit stores a permission. If it exists already, it is unchanged and Permit returns false, as it does for
+// one that was removed: its approval exists for longer, and must not restore it.
 func (l *Ledger) Permit(ctx context.Context, p Permission) (bool, error) {
-	_, err := l.allowed.Create(ctx, p)
+	_, err := l.allowed.Replace(ctx, p, 0) // Create would follow a removal
 	if errors.Is(err, bus.ErrConflict) {
 		return false, nil
 	}
