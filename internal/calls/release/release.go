@@ -137,27 +137,40 @@ func (r *Runner) mayLive(frontDoor string) bool {
 	return catalog.RouterMayLive(r.o.Catalog, frontDoor, silenceMost)
 }
 
+// claimAll claims approved calls, the oldest first, and runs them. Calls that cannot be claimed do not keep
+// others waiting.
 func (r *Runner) claimAll() {
-	approved, _ := r.o.Ledger.List(schema.AllTenants(), ledger.Filter{States: []ledger.State{ledger.Approved}, OldestFirst: true, Limit: releasing}, ledger.Cursor{})
-	for _, a := range approved {
-		select {
-		case r.slots <- struct{}{}:
-		default:
-			return // left to the next tick or another front door
-		}
-		claimed, err := r.o.Desk.Claim(r.ctx, a.Binding.Tenant, a.ID, r.o.FrontDoor)
-		if err != nil {
-			<-r.slots
-			continue // claimed by another front door
-		}
-		r.work.Go(func() {
-			defer func() { <-r.slots }()
-			_, err := r.run(claimed, schema.Trace{}, nil)
-			if err != nil {
-				r.o.Log.Info("an approved call did not succeed", "call", claimed.CallID, "error", err)
+	oldest := ledger.Filter{States: []ledger.State{ledger.Approved}, OldestFirst: true, Limit: releasing}
+	for after := (ledger.Cursor{}); ; {
+		approved, next := r.o.Ledger.List(schema.AllTenants(), oldest, after)
+		for _, a := range approved {
+			select {
+			case r.slots <- struct{}{}:
+			default:
+				return // left to the next tick or another front door
 			}
-		})
+			r.claim(a)
+		}
+		if after = next; after.IsZero() || r.ctx.Err() != nil {
+			return
+		}
 	}
+}
+
+// claim claims an approved call, runs it, and releases its slot.
+func (r *Runner) claim(a *ledger.Approval) {
+	claimed, err := r.o.Desk.Claim(r.ctx, a.Binding.Tenant, a.ID, r.o.FrontDoor)
+	if err != nil {
+		<-r.slots
+		return // claimed by another front door, or its tool is not known yet
+	}
+	r.work.Go(func() {
+		defer func() { <-r.slots }()
+		_, err := r.run(claimed, schema.Trace{}, nil)
+		if err != nil {
+			r.o.Log.Info("an approved call did not succeed", "call", claimed.CallID, "error", err)
+		}
+	})
 }
 
 // Run runs a call that this front door has claimed, and returns its result. If ctx ends, the error is
