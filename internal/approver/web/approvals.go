@@ -57,8 +57,8 @@ func errNotThere(id schema.ApprovalID) error {
 	return schema.Errorf(schema.KindNotFound, "The approval %s does not exist, or you may not see it.", id)
 }
 
-// see returns the approval as the person sees it, or false if they may not see it.
-func (v *approvals) see(a *ledger.Approval, who schema.Principal) (*approvalView, bool) {
+// visible returns the rule of the approval, or false if the person may not see the approval.
+func (v *approvals) visible(a *ledger.Approval, who schema.Principal) (*risk.Approval, bool) {
 	if !a.Binding.Tenant.Is(who.Tenant) {
 		return nil, false
 	}
@@ -68,7 +68,13 @@ func (v *approvals) see(a *ledger.Approval, who schema.Principal) (*approvalView
 		return nil, false
 	}
 	concerned := overlap(rule.Groups, who.Groups) || overlap(rule.EscalateTo, who.Groups)
-	if !concerned && !approval.Requested(a, who) && !approval.Took(a, who) && !overlap(v.o.Observers, who.Groups) && !v.o.open() {
+	return rule, concerned || approval.Requested(a, who) || approval.Took(a, who) || overlap(v.o.Observers, who.Groups) || v.o.open()
+}
+
+// see returns the approval as the person sees it, or false if they may not see it.
+func (v *approvals) see(a *ledger.Approval, who schema.Principal) (*approvalView, bool) {
+	rule, ok := v.visible(a, who)
+	if !ok {
 		return nil, false
 	}
 	q := &approvalView{Approval: a, Rule: rule, Approvals: approval.ApprovalCount(a), Kinds: kinds(a)}

@@ -71,7 +71,7 @@ func filterOf(values url.Values) (f ledger.Filter, cursor ledger.Cursor, err err
 // list returns a page of the approvals that concern the person, and the cursor of the next page.
 func (v *approvals) list(f ledger.Filter, cursor ledger.Cursor, who schema.Principal) (found []*approvalView, next string) {
 	f.Fits = func(a *ledger.Approval) bool {
-		_, ok := v.see(a, who)
+		_, ok := v.visible(a, who)
 		return ok
 	}
 	page, more := v.o.Ledger.List(schema.OnlyTenant(who.Tenant), f, cursor)
