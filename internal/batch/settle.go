@@ -100,7 +100,7 @@ func (c *Calls) settleHere(ctx context.Context, j *job, s *Status, v Verdict) (*
 		return nil, err
 	}
 	if v.Again {
-		it := j.l.item(s.Call, s.Result.Attempt)
+		it := j.l.item(s.Call, j.l.owned.Progress().Standing(s.Index).Attempt) // s may be from a replica that lags
 		it.noted = s.Result.Recorded
 		j.handOver(it)
 	} else {

@@ -69,6 +69,41 @@ func TestJournalRunsBeforeTheOrderToRunItsCallAgainIsStored(t *testing.T) {
 	}
 }
 
+// The person saw an earlier unknown outcome, because a replica lags. The intent of the next attempt counts only
+// if its number is greater than that of the latest one: otherwise the next owner would run the call again.
+func TestOrderedCallContinuesAfterItsLatestAttempt(t *testing.T) {
+	conn := bustest.Start(t).Connect(t, "frontdoor")
+	o, js, stop, _ := workingOn(t, conn, nil)
+	defer stop()
+	sends(t, conn, o)
+	owned := sealedBatch(t, o, 1)
+	unknown := func(attempt int) journal.ResultRecord {
+		return journal.ResultRecord{Outcome: journal.Unknown, Attempt: attempt, Ended: time.Now(), Error: encodeError(notKnown())}
+	}
+	again := unknown(1)
+	again.Settle, again.By, again.Reason = journal.SettleAgain, "ann", "r"
+	if err := owned.Results(t.Context(), unknown(1), again, unknown(2)); err != nil {
+		t.Fatal(err)
+	}
+	calls, err := owned.Read(t.Context(), 0, 1)
+	if err != nil || len(calls) != 1 {
+		t.Fatal(calls, err)
+	}
+	j := newJob(o, testIDs, owned)
+	js.owned[owned.ID()] = j
+	seen := unknown(1)
+	c := &Calls{o: o, ids: testIDs, jobs: js, finder: &finder{o: o, ids: testIDs, jobs: js}}
+	s := &Status{CallID: testIDs.CallID(owned.ID(), 0, ann.Name), Principal: ann, Call: &calls[0], Result: &seen}
+	if _, err := c.settleHere(t.Context(), j, s, Verdict{Again: true, Reason: "it is safe"}); err != nil {
+		t.Fatal(err)
+	}
+	if it := j.l.calls.find(0); it == nil || it.attempt != 2 {
+		t.Errorf("%+v", it)
+	}
+	j.l.life.halt(errStopped)
+	j.l.window.wait()
+}
+
 // A call can end without another attempt, because its server is gone or the policy denies it now.
 func TestOrderedCallCanEndWithoutAnotherAttempt(t *testing.T) {
 	o, _, stop, _ := working(t)
