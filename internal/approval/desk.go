@@ -113,7 +113,7 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 			PolicyVersion: a.Version, Level: a.Level, Deadline: expires, CallID: call.ID, ApprovalID: ledger.IDFor(call.ID),
 		},
 		ServerRisk: a.ServerRisk, TrustAnnotations: a.TrustAnnotations,
-		Created: now, Expires: expires, Safe: call.Safe, Timeout: call.Timeout, CallbackURL: callbackURL,
+		ArgumentsSize: int64(len(call.Arguments)), Created: now, Expires: expires, Safe: call.Safe, Timeout: call.Timeout, CallbackURL: callbackURL,
 		Trace: call.Trace.Parent, TraceState: call.Trace.State, ReplayOf: call.ReplayOf,
 	}
 	if record.Binding.ToolDefinitionDigest == "" && len(definition) > 0 {
@@ -121,6 +121,9 @@ func (d *Desk) Open(ctx context.Context, call *schema.Call, definition json.RawM
 	}
 	record.BindingDigest = record.Binding.Digest()
 	held := &Held{Approval: record}
+	if err := ledger.MayHold(d.records.ledger, record); err != nil { // a refused call leaves no token, and uses no permission
+		return nil, err
+	}
 	if rule.By == risk.ByCaller {
 		// Mint the token first: a record without its token could never be spent, but a token
 		// without its record is harmless.

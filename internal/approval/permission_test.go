@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -335,6 +336,30 @@ func TestPermissionLostInACrashIsRestored(t *testing.T) {
 	r.clock.advance(8 * 24 * time.Hour)
 	if _, err := r.desk.Repair(ctx, time.Hour); err != nil || len(r.desk.Permissions.List(schema.DefaultTenant)) != 0 {
 		t.Errorf("%+v, %v", r.desk.Permissions.List(schema.DefaultTenant), err)
+	}
+}
+
+// The 16 calls that one requester may hold here are held.
+func TestRefusedCallUsesNoPermission(t *testing.T) {
+	srv, c := bustest.Start(t), &clock{}
+	c.ns.Store(time.Now().UnixNano())
+	small, err := ledger.Open(t.Context(), srv.Connect(t, "small"), ledger.Options{MaxOpen: 64, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(small.Close)
+	r := open(t, srv, c, func(o *approval.Options) { o.Runner, o.Ledger = "door", small })
+	if _, err := r.allow(r.hold(byOperators(1)).Approval.ID, ben, exact, 5, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 15 {
+		r.ask(agent, fmt.Sprintf(`{"amount":%d}`, n), byOperators(1))
+	}
+	if _, err := r.desk.Open(t.Context(), asked(agent, arguments), json.RawMessage(definition), &risk.Assessment{Level: risk.Medium, Approval: byOperators(1)}, ""); schema.KindOf(err) != schema.KindQuota {
+		t.Error(err)
+	}
+	if all := r.desk.Permissions.List(schema.DefaultTenant); len(all) != 1 || all[0].Uses != 0 {
+		t.Errorf("%+v", all)
 	}
 }
 

@@ -60,9 +60,35 @@ func (v *view) countLocked(a *Approval, sign int) {
 func (v *view) reserve(a *Approval, most limits) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if _, known := v.rows[a.ID]; known || v.reserved[a.ID] != nil {
+	if v.countedLocked(a.ID) {
 		return nil // the store refuses it
 	}
+	if err := v.checkLocked(a, most); err != nil {
+		return err
+	}
+	v.reserved[a.ID] = a
+	v.countLocked(a, 1)
+	return nil
+}
+
+// MayHold returns the error with which [Ledger.Create] would refuse an approval now because of a limit, or nil.
+func MayHold(l *Ledger, a *Approval) error {
+	l.view.mu.RLock()
+	defer l.view.mu.RUnlock()
+	if l.view.countedLocked(a.ID) {
+		return nil // it is a conflict
+	}
+	return l.view.checkLocked(a, l.limits)
+}
+
+// countedLocked reports whether the approval exists or is being stored. The caller must hold v.mu.
+func (v *view) countedLocked(id schema.ApprovalID) bool {
+	_, known := v.rows[id]
+	return known || v.reserved[id] != nil
+}
+
+// checkLocked returns an error if one more approval would exceed a limit. The caller must hold v.mu.
+func (v *view) checkLocked(a *Approval, most limits) error {
 	own := v.openOf[a.Binding.requester()].plus(a, 1)
 	var e *schema.Error
 	switch {
@@ -73,8 +99,6 @@ func (v *view) reserve(a *Approval, most limits) error {
 		e = schema.Errorf(schema.KindQuota, "You have %d held calls with %d bytes of arguments, and your limits are %d calls and %d bytes; this call was not accepted. Confirm or cancel some, or wait until they are decided.",
 			own.calls-1, own.bytes-a.ArgumentsSize, most.each.calls, most.each.bytes)
 	default:
-		v.reserved[a.ID] = a
-		v.countLocked(a, 1)
 		return nil
 	}
 	e.Retryable, e.RetryAfter = true, heldAgain
