@@ -31,6 +31,7 @@ type notifier struct {
 	store  *outbox.Outbox
 	ends   chan batch.End
 	held   chan schema.ApprovalID // IDs of approvals that ended
+	full   fullReceivers          // used by run only
 	stop   chan struct{}
 	done   sync.WaitGroup
 }
@@ -85,33 +86,118 @@ func (t *notifier) ended(e batch.End) {
 }
 
 func (t *notifier) run() {
-	for e := range t.ends {
-		ok := t.keep(e)
-		if e.Stored != nil {
-			e.Stored(ok)
+	again := time.NewTicker(fullAgain)
+	defer again.Stop()
+	for stop := t.stop; ; {
+		select {
+		case e, more := <-t.ends:
+			if !more {
+				return
+			}
+			t.take(e)
+		case <-again.C:
+			t.takeFull()
+		case <-stop:
+			t.takeFull()
+			stop = nil
 		}
 	}
 }
 
-// keep adds the message about an end to the outbox. It returns false if NATS did not store it before
-// this front door stopped.
-func (t *notifier) keep(e batch.End) bool {
+// take adds the message about an end to the outbox. If the queue of its receiver is full, take returns true and
+// keeps the end for takeFull.
+func (t *notifier) take(e batch.End) (full bool) {
+	ok, full := t.keep(e)
+	if full {
+		if t.running() && t.full.add(e) {
+			return true
+		}
+		t.d.o.Log.Warn("a webhook could not be added to the outbox: too many wait for its receiver", "call", e.CallID, "journal", e.Journal)
+		ok = t.running() // otherwise the next owner of the journal adds it
+	}
+	if e.Stored != nil {
+		e.Stored(ok)
+	}
+	return full
+}
+
+// running reports whether this front door does not stop yet.
+func (t *notifier) running() bool {
+	select {
+	case <-t.stop:
+		return false
+	default:
+		return true
+	}
+}
+
+// takeFull takes the ends again whose receivers had a full queue.
+func (t *notifier) takeFull() {
+	ends, full := t.full.ends, map[string]bool{}
+	t.full = fullReceivers{}
+	for _, e := range ends {
+		if url := callbackOf(e); !full[url] || !t.full.add(e) {
+			full[url] = t.take(e)
+		}
+	}
+}
+
+const (
+	// fullAgain is the interval at which ends are taken again whose receivers had a full queue. fullBytes
+	// limits their memory; further ends are lost.
+	fullAgain = 5 * time.Second
+	fullBytes = 32 << 20
+)
+
+// fullReceivers holds the ends whose receivers have a full queue.
+type fullReceivers struct {
+	ends  []batch.End
+	bytes int
+}
+
+// add adds an end, without what its message does not need, if there is memory.
+func (f *fullReceivers) add(e batch.End) bool {
+	size := 1 << 10
+	if e.Call != nil {
+		c := *e.Call
+		c.Arguments, c.Extra = nil, nil
+		e.Call = &c
+		size += len(e.Result.Body) + len(e.Result.Error)
+	}
+	if f.bytes+size > fullBytes {
+		return false
+	}
+	f.ends, f.bytes = append(f.ends, e), f.bytes+size
+	return true
+}
+
+func callbackOf(e batch.End) string {
+	if e.Batch != nil {
+		return e.Batch.CallbackURL
+	}
+	return e.Call.CallbackURL
+}
+
+// keep adds the message about an end to the outbox. ok is false if NATS did not store it before this front door
+// stopped. full is set if too many messages wait for its receiver.
+func (t *notifier) keep(e batch.End) (ok, full bool) {
 	for n := 0; ; n++ {
 		again, err := t.add(e)
-		if err == nil {
-			return true
-		}
 		log := t.d.o.Log.With("call", e.CallID, "journal", e.Journal, "error", err)
-		if !again {
+		switch {
+		case err == nil:
+			return true, false
+		case !again && schema.AsError(err).Retryable:
+			return false, true
+		case !again:
 			log.Warn("a webhook could not be added to the outbox")
-			return true
-		}
-		if n == 0 {
+			return true, false
+		case n == 0:
 			log.Warn("a webhook could not be added to the outbox; it is tried again until NATS stores it")
 		}
 		if !sleep.For(addAgain.Delay(n), t.stop) {
 			log.Warn("a webhook could not be added to the outbox before this front door stopped")
-			return false
+			return false, false
 		}
 	}
 }
