@@ -200,3 +200,20 @@ func TestNextOwnerFindsACallThatWasHeldAMomentAgo(t *testing.T) {
 		t.Errorf("%v, %v", j.held.former, err)
 	}
 }
+
+// The end of an approval is announced once. A replica that lags still has the approval without its end.
+func TestEndOfAHeldCallIsFoundWhileAReplicaLags(t *testing.T) {
+	srv := bustest.Start(t)
+	o, _, stop, _ := workingOn(t, srv.Connect(t, "frontdoor"), nil)
+	defer stop()
+	j := newJob(o, testIDs, sealedBatch(t, o, 1))
+	it := j.l.item(&journal.CallRecord{Principal: ann}, 0)
+	ranHeld(t, o, it.call.ID)
+	srv.Lag(t, bus.StreamLedger+"."+bus.SubjectApproval+bus.Token(ledger.IDFor(it.call.ID))+bus.SuffixState)
+	if a, _, err := o.Ledger.ByCall(t.Context(), schema.AllTenants(), it.call.ID); err != nil || a.State != ledger.Pending {
+		t.Fatalf("no replica lags: %+v, %v", a, err)
+	}
+	if rec, ended, err := j.held.endOf(it); !ended || rec.Outcome != journal.Succeeded || err != nil {
+		t.Errorf("%+v, %v, %v", rec, ended, err)
+	}
+}

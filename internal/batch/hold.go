@@ -243,7 +243,8 @@ func (h *heldCalls) copyEnd(it *item) {
 func (h *heldCalls) endOf(it *item) (rec journal.ResultRecord, ended bool, err error) {
 	ctx, cancel := bound(h.l.life.gone)
 	defer cancel()
-	a, _, err := h.l.o.Ledger.ByCall(ctx, schema.OnlyTenant(it.call.Principal.Tenant), it.call.ID)
+	// The view, because it has what was announced. A replica may not have it yet.
+	a, err := h.l.o.Ledger.Known(ctx, schema.OnlyTenant(it.call.Principal.Tenant), ledger.IDFor(it.call.ID))
 	if err != nil || !a.State.Ended() {
 		return rec, false, err
 	}

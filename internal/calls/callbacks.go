@@ -43,14 +43,14 @@ func (c *Calls) DueCallbacks(after time.Duration) (ids []schema.ApprovalID) {
 // delivered before, and records the delivery. Several front doors may send at the same time, so
 // send must produce the same request for the same status.
 func (c *Calls) TellCallback(ctx context.Context, id schema.ApprovalID, send func(s *Status, url string) error) error {
-	a, _, err := c.o.Ledger.Get(ctx, schema.AllTenants(), id)
+	a, err := c.o.Ledger.Known(ctx, schema.AllTenants(), id) // a replica may not have its end yet
 	if err != nil {
 		return err
 	}
-	if !a.Told.IsZero() {
+	if !callbackDue(a) {
 		return nil
 	}
-	if err := send(OfApproval(a), a.CallbackURL); err != nil {
+	if err := send(OfApproval(a.Clone()), a.CallbackURL); err != nil {
 		return err
 	}
 	_, err = c.o.Ledger.Change(ctx, a.Binding.Tenant, id, func(a *ledger.Approval) error {

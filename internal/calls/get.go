@@ -104,7 +104,7 @@ func (c *Calls) waitApproval(ctx context.Context, id schema.CallID, who schema.P
 	over := time.NewTimer(d)
 	defer over.Stop()
 	for {
-		a, _, err := c.o.Ledger.ByCall(ctx, schema.OnlyTenant(who.Tenant), id)
+		a, err := latest(ctx, c.o.Ledger, schema.OnlyTenant(who.Tenant), id)
 		switch {
 		case schema.KindOf(err) == schema.KindNotFound, err == nil && !a.Binding.Of(&who):
 			return nil, none // same answer as for a call that does not exist
@@ -119,6 +119,17 @@ func (c *Calls) waitApproval(ctx context.Context, id schema.CallID, who schema.P
 			return nil, schema.Errorf(schema.KindCanceled, "The caller disconnected.")
 		}
 	}
+}
+
+// latest returns the approval of a call. A replica may not have its end yet, which is announced only once.
+func latest(ctx context.Context, book *ledger.Ledger, of schema.Tenants, id schema.CallID) (*ledger.Approval, error) {
+	a, _, err := book.ByCall(ctx, of, id)
+	if err == nil && !a.State.Ended() {
+		if known, knownErr := book.Known(ctx, of, a.ID); knownErr == nil && known.State.Ended() {
+			return known.Clone(), nil
+		}
+	}
+	return a, err
 }
 
 // maxID exceeds the length of every call id, in bytes.
