@@ -77,7 +77,7 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 	}
 	if refusal != nil {
 		if j.keep != nil {
-			j.keep.end(f.ID, to, session.Outcome{}, time.Now())
+			j.keep.end(f.ID, f.Seq, to, session.Outcome{}, time.Now())
 		}
 		w.mu.Lock()
 		delete(w.jobs, f.Seq)
@@ -193,7 +193,7 @@ func (j *job) done(_ *session.Request, out session.Outcome) {
 		w.listener.Result(j.to, j.seq, &schema.Result{Body: out.Body, ToolError: out.ToolError, InputRequired: out.Input, Took: out.Took})
 	}
 	if j.keep != nil {
-		j.keep.end(j.id, j.to, out, time.Now())
+		j.keep.end(j.id, j.seq, j.to, out, time.Now())
 	}
 	if j.span != nil {
 		j.endSpan(out)

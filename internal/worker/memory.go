@@ -3,6 +3,7 @@ package worker
 import (
 	"bytes"
 	"crypto/sha256"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,18 +49,17 @@ type memory struct {
 	size   int // bytes of all chained calls
 	count  int
 	seen   duplicateFilter
+	given  promises
 }
 
 // rememberedCall is one remembered call.
 type rememberedCall struct {
 	id    schema.CallID
 	state bus.OutcomeState
+	seq   uint64 // number of the message that is running, or was the last one
 	// only, if set, is the router that last asked about the call. The call is refused if it comes
 	// from another router, because that router no longer owns it.
-	only bus.ReplyTo
-	// lost, if not 0, is the number of a message that did not arrive. It is refused if it arrives
-	// later.
-	lost  uint64
+	only  bus.ReplyTo
 	out   session.Outcome // if ended; Body is never changed
 	since time.Time       // time of its end, or of the query about it
 	size  int
@@ -93,26 +93,27 @@ func newBriefMemory(worker schema.WorkerID, now time.Time) *memory {
 func (m *memory) begin(id schema.CallID, seq uint64, from bus.ReplyTo, now time.Time) *schema.Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := m.calls[id]
-	if k == nil {
-		m.seen.add(id, now)
-		m.calls[id] = &rememberedCall{id: id, state: bus.OutcomeRunning}
-		return nil
-	}
-	if k.only != "" && k.only != from {
+	k, given := m.calls[id], m.given.calls[id]
+	if k != nil && k.only != "" && k.only != from || given != nil && given.only != from {
 		return schema.Errorf(schema.KindConflict, "Another front door took over this call; worker %s did not start it again.", m.worker)
 	}
-	if k.lost != 0 && k.lost == seq {
+	if given != nil && slices.Contains(given.lost, seq) {
 		return schema.Errorf(schema.KindConflict, "Worker %s had reported that it did not receive this call; it did not start.", m.worker)
 	}
 	m.seen.add(id, now)
+	if k == nil {
+		m.calls[id] = &rememberedCall{id: id, state: bus.OutcomeRunning, seq: seq}
+		return nil
+	}
 	m.unchain(k)
-	k.state, k.out = bus.OutcomeRunning, session.Outcome{}
+	k.state, k.seq, k.out = bus.OutcomeRunning, seq, session.Outcome{}
 	return nil
 }
 
-// end records the outcome of the call. A call that did not start counts as never received.
-func (m *memory) end(id schema.CallID, from bus.ReplyTo, out session.Outcome, now time.Time) {
+// end records the outcome of the message with the call. A call that did not start counts as never
+// received. The router may have sent the call again already, because its answer is sent first. Then the
+// outcome is that of the later message.
+func (m *memory) end(id schema.CallID, seq uint64, from bus.ReplyTo, out session.Outcome, now time.Time) {
 	state := bus.OutcomeEnded
 	if !out.Started {
 		state, out = bus.OutcomeNever, session.Outcome{}
@@ -121,7 +122,7 @@ func (m *memory) end(id schema.CallID, from bus.ReplyTo, out session.Outcome, no
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := m.calls[id]
-	if k == nil || k.state != bus.OutcomeRunning {
+	if k == nil || k.state != bus.OutcomeRunning || k.seq != seq {
 		return
 	}
 	k.state, k.out, k.since, k.size = state, out, now, size
@@ -171,8 +172,14 @@ func (m *memory) asked(q *bus.OutcomeQuery, from bus.ReplyTo, now time.Time) []b
 		}
 		k.only = from
 		f.State = k.state
-		if k.state == bus.OutcomeNever && len(q.Seqs) == len(q.CallIDs) {
-			k.lost, f.Refused = q.Seqs[i], true
+		if k.state == bus.OutcomeNever {
+			seq := uint64(0)
+			if len(q.Seqs) == len(q.CallIDs) {
+				seq = q.Seqs[i]
+			}
+			if f.Refused = seq != 0; !m.given.give(id, from, seq, now) {
+				f.State, f.Refused = bus.OutcomeForgotten, false
+			}
 		}
 		if k.state == bus.OutcomeEnded {
 			if f.Err = k.out.Err; f.Err == nil || f.Err.Kind == schema.KindResultTooLarge && k.out.Body == nil {
@@ -240,8 +247,9 @@ func (m *memory) forget(k *rememberedCall) {
 	delete(m.calls, k.id)
 }
 
-// trim forgets calls that are too old or exceed the limits.
+// trim forgets calls and promises that are too old or exceed the limits.
 func (m *memory) trim(now time.Time) {
+	m.given.trim(now)
 	for _, o := range m.owners {
 		for k := o.first; k != nil && now.Sub(k.since) > m.most.age; k = o.first {
 			m.forget(k)

@@ -43,7 +43,7 @@ func begin(t *testing.T, m *memory, id schema.CallID, from bus.ReplyTo, now time
 func run(t *testing.T, m *memory, id schema.CallID, from bus.ReplyTo, out session.Outcome, now time.Time) {
 	t.Helper()
 	begin(t, m, id, from, now)
-	m.end(id, from, out, now)
+	m.end(id, 0, from, out, now)
 }
 
 func TestAWorkerReportsTheOutcomeOfAnAttempt(t *testing.T) {
@@ -65,7 +65,7 @@ func TestAWorkerReportsTheOutcomeOfAnAttempt(t *testing.T) {
 	if got[3].Result != nil || got[3].Err.Kind != schema.KindProtocol {
 		t.Errorf("failed: %+v", got[3])
 	}
-	m.end("running", owner, ok("late"), now)
+	m.end("running", 0, owner, ok("late"), now)
 	if f := ask(t, m, heir, 0, now, "running")[0]; f.State != bus.OutcomeEnded || string(f.Result.Body) != "late" {
 		t.Errorf("when it has ended: %+v", f)
 	}
@@ -240,7 +240,7 @@ func BenchmarkMemory(b *testing.B) {
 		id := schema.NewCallID()
 		now := time.Now()
 		_ = m.begin(id, 0, owner, now)
-		m.end(id, owner, session.Outcome{Body: body, Started: true}, now)
+		m.end(id, 0, owner, session.Outcome{Body: body, Started: true}, now)
 	}
 }
 
