@@ -55,13 +55,16 @@ func (w *Worker) Call(f *bus.CallFrame, to bus.ReplyTo) {
 		h.taking.Add(1) // under the lock: retiring a server waits for it
 		defer h.taking.Done()
 	}
+	canceled := w.early.has(f.Seq)
 	w.mu.Unlock()
 	if w.o.Traces != nil {
 		j.span = w.begin(f)
 	}
 	var refusal *schema.Error
 	var v verdict
-	if m := w.remembers(f); m != nil {
+	if canceled {
+		refusal = session.CanceledEarly()
+	} else if m := w.remembers(f); m != nil {
 		if refusal = m.begin(f.ID, f.Seq, to, time.Now()); refusal == nil {
 			j.keep = m
 		}
@@ -203,23 +206,6 @@ func (j *job) done(_ *session.Request, out session.Outcome) {
 		case w.idle <- struct{}{}:
 		default:
 		}
-	}
-}
-
-// Cancel cancels a call; see [bus.Handler].
-func (w *Worker) Cancel(seq uint64) {
-	w.mu.RLock()
-	j := w.jobs[seq]
-	w.mu.RUnlock()
-	if j == nil {
-		return
-	}
-	j.ended.Store(true)
-	if r := j.running.Load(); r != nil {
-		r.Cancel()
-	}
-	if abandon := j.abandon.Load(); abandon != nil {
-		(*abandon)()
 	}
 }
 

@@ -121,6 +121,7 @@ type Worker struct {
 	mu       sync.RWMutex
 	servers  servers
 	jobs     map[uint64]*job
+	early    earlyCancels
 	draining bool
 	idle     chan struct{} // signaled when the last job ended while draining
 
