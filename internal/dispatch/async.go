@@ -150,7 +150,7 @@ func (p *AsyncCall) recall() (was asyncState) {
 
 // cancelSent sends the cancellation to the worker.
 func (p *AsyncCall) cancelSent(seq uint64) {
-	p.router.client.Cancel(p.lane.worker, seq)
+	p.attempt.cancel(seq)
 	p.attempt.leave(seq)
 }
 
@@ -269,7 +269,7 @@ func (p *AsyncCall) conclude(res *schema.Result, n next, err error) {
 // expire ends an asynchronous call whose answer is overdue.
 func (p *AsyncCall) expire() {
 	seq := p.seq.Load()
-	p.router.client.Cancel(p.lane.worker, seq)
+	p.attempt.cancel(seq)
 	p.router.client.Forget(seq)
 	p.attempt.end(p.attempt.budget)
 	p.conclude(nil, tryNone, errNoAnswer(p.Call, p.lane.worker, p.attempt.budget))

@@ -281,16 +281,16 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 			}
 			return a.finish(ctx, &f)
 		case <-stop: // the caller still waits for the outcome
-			r.client.Cancel(l.worker, seq)
+			a.cancel(seq)
 			late := time.NewTimer(cancelGrace)
 			defer late.Stop()
 			stop, grace = nil, late.C
 			continue
 		case <-ctx.Done():
-			r.client.Cancel(l.worker, seq)
+			a.cancel(seq)
 		case <-grace:
 		case <-timer.C:
-			r.client.Cancel(l.worker, seq)
+			a.cancel(seq)
 			r.client.Forget(seq)
 			a.end(budget)
 			return nil, tryNone, errNoAnswer(call, l.worker, budget)
@@ -369,6 +369,9 @@ func (a *attempt) finish(ctx context.Context, f *bus.ReplyFrame) (*schema.Result
 		return nil, tryAny, schema.Errorf(schema.KindUnavailable, "Worker %s no longer listens; the call did not start.", a.lane.worker).RetryableAfter(time.Second)
 	case bus.ReplyLost:
 		a.lane.route.closeLane(a.lane.worker)
+		if !kept(a.call) {
+			a.cancel(f.Seq) // a worker that was only stopped must not start it when it continues; nobody asks for its outcome
+		}
 		return nil, a.ifSafe(tryAny), unknown(a.call, "worker %s was lost while the call was running", a.lane.worker)
 	}
 	e := &schema.Error{}

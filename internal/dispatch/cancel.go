@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/callyard/callyard/pkg/schema"
@@ -58,4 +59,29 @@ func (r *Router) Cancel(id schema.CallID) error {
 func (r *Router) canceled(id schema.CallID) {
 	r.flights.cancel(id)
 	r.listeners.notify(id)
+}
+
+// cancel asks the worker of the attempt to stop the call that was sent as seq. If the call was sent to
+// any worker, it asks all that are known to have the server. Only the worker with the call knows the
+// number.
+func (a *attempt) cancel(seq uint64) {
+	if a.lane.worker != anyWorker {
+		a.client.Cancel(a.lane.worker, seq)
+		return
+	}
+	for _, id := range a.router.workersOf(a.call.Server) {
+		a.client.Cancel(id, seq)
+	}
+}
+
+// workersOf returns the live workers that have the server.
+func (r *Router) workersOf(server schema.ServerID) (ids []schema.WorkerID) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for id, w := range r.workers {
+		if slices.ContainsFunc(w.announced.Servers, func(s schema.Server) bool { return s.ID == server }) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }

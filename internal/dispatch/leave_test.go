@@ -79,3 +79,75 @@ func TestReplyAtTheMomentOfALossDoesNotBlock(t *testing.T) {
 		}
 	}
 }
+
+// A worker that was stopped, and not killed, would otherwise start the calls that wait for it when it
+// continues, although their callers know that they may have to send them again.
+func TestCallsOfALostWorkerAreCanceledUnlessTheyAreInALedger(t *testing.T) {
+	srv := bustest.Start(t)
+	r := startRouter(t, srv)
+	arrived := make(chan uint64, 2)
+	w, _ := startScripted(t, srv, r, "w", func(_ *scripted, f *bus.CallFrame, _ bus.ReplyTo) { arrived <- f.Seq })
+	ended := make(chan error, 2)
+	do := func(durable bool) (seq uint64) {
+		c := call(false)
+		c.Durable = durable
+		go func() {
+			_, err := r.Do(t.Context(), c)
+			ended <- err
+		}()
+		return <-arrived
+	}
+	plain := do(false)
+	do(true)
+	r.RemoveWorker("w", false)
+	for range 2 {
+		if err := <-ended; schema.KindOf(err) != schema.KindOutcomeUnknown {
+			t.Error(err)
+		}
+	}
+	wantCanceled(t, w, plain)
+	heard(t, r.conn)
+	select {
+	case seq := <-w.cancelled:
+		t.Errorf("call %d is canceled too", seq)
+	default:
+	}
+	idle(t, r)
+}
+
+func TestACallThatAnyWorkerTookCanBeCanceled(t *testing.T) {
+	srv := bustest.Start(t)
+	r := startRouter(t, srv)
+	arrived := make(chan uint64, 1)
+	w, conn := startScripted(t, srv, r, "w", func(_ *scripted, f *bus.CallFrame, _ bus.ReplyTo) { arrived <- f.Seq })
+	r.RemoveWorker("w", false) // its announcement is late
+	if err := w.l.Offer("s"); err != nil {
+		t.Fatal(err)
+	}
+	heard(t, conn)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.Do(ctx, call(false))
+		ended <- err
+	}()
+	seq := <-arrived
+	r.SetWorker(&schema.Worker{ID: "w", Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 8}}})
+	cancel()
+	if err := <-ended; schema.KindOf(err) != schema.KindOutcomeUnknown {
+		t.Error(err)
+	}
+	wantCanceled(t, w, seq)
+}
+
+func wantCanceled(t *testing.T, w *scripted, seq uint64) {
+	t.Helper()
+	select {
+	case got := <-w.cancelled:
+		if got != seq {
+			t.Errorf("call %d is canceled, want %d", got, seq)
+		}
+	case <-time.After(soon):
+		t.Error("the worker was not asked to stop the call")
+	}
+}
