@@ -177,6 +177,41 @@ func TestDrainingProgramFinishesItsCallsAndGetsNoNewOnes(t *testing.T) {
 	}
 }
 
+func TestCancellationReachesADrainingProgram(t *testing.T) {
+	p := openAttachPool(t, Config{InFlight: 2}, 0)
+	old := newHeld("old", 2)
+	canceled := make(chan struct{}, 2)
+	old.Canceled = func() { canceled <- struct{}{} }
+	a := p.attach(&old.Program)
+	p.sessions(1)
+	first, firstEnd := p.begin(&Request{Name: "echo", Params: []byte(`{"n":1}`)})
+	second, secondEnd := p.begin(&Request{Name: "echo", Params: []byte(`{"n":2}`)})
+	<-old.came
+	<-old.came
+	code := make(chan int, 1)
+	go func() { code <- a.Drain() }()
+	p.sessions(0)
+	first.Cancel()
+	wantKind(t, firstEnd(), schema.KindCanceled, true)
+	wantSoon(t, canceled, "the program is told to stop the first call")
+	second.Cancel() // the last call: the connection is closed then
+	wantKind(t, secondEnd(), schema.KindCanceled, true)
+	wantSoon(t, canceled, "the program is told to stop the second call")
+	close(old.goOn)
+	if got := <-code; got != attach.CodeDone {
+		t.Errorf("closed with %d", got)
+	}
+}
+
+func wantSoon(t *testing.T, c <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatalf("never: %s", what)
+	}
+}
+
 func TestOnlySentCallsOfAKilledProgramHaveUnknownOutcome(t *testing.T) {
 	p := openAttachPool(t, Config{InFlight: 2}, 0)
 	old := newHeld("old", 2)

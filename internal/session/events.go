@@ -171,9 +171,9 @@ func (l *eventLink) post(body []byte) {
 	})
 }
 
-func (l *eventLink) cancel(r *Running, reason string) {
+func (l *eventLink) cancel(r *Running, id int64, reason string) {
 	r.stop()
-	l.post(cancelMessage(r.id, reason))
+	l.post(cancelMessage(id, reason))
 }
 
 func (l *eventLink) close() {

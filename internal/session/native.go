@@ -150,7 +150,7 @@ func number(f float64) []byte {
 // post drops messages: functions receive none.
 func (l *nativeLink) post([]byte) {}
 
-func (l *nativeLink) cancel(r *Running, _ string) { r.stop() }
+func (l *nativeLink) cancel(r *Running, _ int64, _ string) { r.stop() }
 
 // stuck returns the number of calls that have ended for their callers while their function is
 // still running.

@@ -163,7 +163,7 @@ func (l *pipeLink) sdkWrite(_ context.Context, body []byte) error {
 	return l.enqueue(body, maxBacklog)
 }
 
-func (l *pipeLink) cancel(r *Running, reason string) { l.post(cancelMessage(r.id, reason)) }
+func (l *pipeLink) cancel(_ *Running, id int64, reason string) { l.post(cancelMessage(id, reason)) }
 
 func (l *pipeLink) signal() {
 	select {

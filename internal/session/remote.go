@@ -294,15 +294,15 @@ func (l *remoteLink) post(body []byte) {
 	}
 }
 
-func (l *remoteLink) cancel(r *Running, reason string) {
+func (l *remoteLink) cancel(r *Running, id int64, reason string) {
 	r.stop() // in the modern era, disconnecting cancels a request
 	if l.s.modern() {
 		return
 	}
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	if !l.s.closed {
-		l.work.Go(func() { l.post(cancelMessage(r.id, reason)) })
+	if l.s.calls[id] == r { // close does not wait for l.work yet
+		l.work.Go(func() { l.post(cancelMessage(id, reason)) })
 	}
 }
 

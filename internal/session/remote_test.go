@@ -318,6 +318,20 @@ func TestLostRemoteSessionIsReplaced(t *testing.T) {
 	}
 }
 
+func TestCancelReachesARemoteServerWhoseSessionIsReplaced(t *testing.T) {
+	s, spec := newRemoteServer(t, false)
+	p := open(t, Config{Spec: spec})
+	running, wait := p.begin(&Request{Name: "hang"})
+	other, _ := p.begin(&Request{Name: "hang"})
+	polltest.Until(t, "both calls run", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.seen) == 2 })
+	must(t, p.call("forget once", "{}"))
+	running.Cancel()
+	wantKind(t, wait(), schema.KindCanceled, true)
+	wantSoon(t, s.hung, "the server is hung up on while the other call runs")
+	polltest.Until(t, "it was told", func() bool { return strings.Contains(s.lastID(), `"notifications/cancelled"`) })
+	other.Cancel()
+}
+
 func TestCancelReachesARemoteServer(t *testing.T) {
 	for _, modern := range []bool{false, true} {
 		t.Run(fmt.Sprint("modern=", modern), func(t *testing.T) {

@@ -40,8 +40,9 @@ type link interface {
 	// post sends a message that has no answer here. It may drop the message if the server does
 	// not read.
 	post(body []byte)
-	// cancel notifies the server that the call has no waiting caller any more.
-	cancel(r *Running, reason string)
+	// cancel notifies the server that the call with the id has no waiting caller any more. It does
+	// so also if the session is out of use, as long as the server can be reached.
+	cancel(r *Running, id int64, reason string)
 	// close closes the connection and waits for everything that the link has started.
 	close()
 }
@@ -166,21 +167,25 @@ func (s *session) settle() {
 	}
 }
 
-// forget drops an ended call, so that its late answer is ignored, and notifies the server.
+// forget drops an ended call, so that its late answer is ignored, and notifies the server. It does that
+// first, because the connection of a session that is out of use is closed with its last call.
 func (s *session) forget(r *Running, reason string) {
 	s.mu.Lock()
-	waiting := s.calls[r.id] == r
-	if waiting {
-		delete(s.calls, r.id)
-		if r.logs {
-			s.logs.last, s.logs.lastAt = r.req.Caller, time.Now()
-		}
-		s.settle()
+	id := r.id
+	waiting := s.calls[id] == r
+	if waiting && r.logs {
+		s.logs.last, s.logs.lastAt = r.req.Caller, time.Now()
 	}
-	closed := s.closed
 	s.mu.Unlock()
-	if waiting && !closed {
-		s.link.cancel(r, reason)
+	if !waiting {
+		return
+	}
+	s.link.cancel(r, id, reason)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls[id] == r {
+		delete(s.calls, id)
+		s.settle()
 	}
 }
 

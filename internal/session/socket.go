@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/lines"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/launch/attach"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -15,11 +16,13 @@ import (
 // socketLink talks to an attached program, or to a dialed server, over a WebSocket connection,
 // one message per frame.
 type socketLink struct {
-	s     *session
-	conn  *attach.Conn
-	work  sync.WaitGroup
-	wake  chan struct{}
-	alive context.CancelFunc // stops the pings
+	s         *session
+	conn      *attach.Conn
+	work      sync.WaitGroup
+	wake      chan struct{}
+	ctx       context.Context // ends when the connection is being closed
+	end       context.CancelFunc
+	wroteLast chan struct{} // closed when nothing more is written
 
 	// Guarded by s.mu.
 	buf     []byte // waiting messages, one after the other
@@ -28,7 +31,9 @@ type socketLink struct {
 	handed  int64  // messages whose write has begun
 	writing bool   // a write is in progress
 	wrote   sync.Cond
-	lost    error // why the connection is unusable
+	lost    error    // why the connection is unusable
+	last    [][]byte // messages that wait since the session is out of use
+	lastLen int      // bytes of last
 }
 
 // errDrained retires the session of a program that takes no new calls.
@@ -53,15 +58,18 @@ func (o opening) overDialed(ctx context.Context, guess era, probe time.Duration)
 // overSocket performs the handshake over a WebSocket connection.
 func (o opening) overSocket(ctx context.Context, conn *attach.Conn, guess era, probe time.Duration) (how probeResult, err error) {
 	s := o.s
-	l := &socketLink{s: s, conn: conn, wake: make(chan struct{}, 1), wrote: sync.Cond{L: &s.mu}}
+	l := &socketLink{s: s, conn: conn, wake: make(chan struct{}, 1), wroteLast: make(chan struct{}), wrote: sync.Cond{L: &s.mu}}
 	s.link = l
 	s.sdk = newSDKConn(s, probe, l.sdkWrite)
-	var alive context.Context
-	alive, l.alive = context.WithCancel(context.Background())
+	l.ctx, l.end = context.WithCancel(context.Background())
 	l.work.Go(l.read)
-	l.work.Go(l.write)
 	l.work.Go(func() {
-		if err := l.conn.KeepAlive(alive); err != nil {
+		defer close(l.wroteLast)
+		l.write()
+		l.writeLast()
+	})
+	l.work.Go(func() {
+		if err := l.conn.KeepAlive(l.ctx); err != nil {
 			l.lose(err)
 		}
 	})
@@ -125,14 +133,29 @@ func (l *socketLink) enqueue(body []byte, limit int) error {
 }
 
 func (l *socketLink) post(body []byte) {
-	_ = l.enqueue(body, maxReplies) // dropped if the program does not read: it may be a reply to a message of the program
+	// The message is dropped if the program does not read: it may be a reply to one of the program.
+	if err := l.enqueue(body, maxReplies); errors.Is(err, errClosed) {
+		l.enqueueLast(body)
+	}
+}
+
+// enqueueLast adds a message for a program whose calls end while its session is out of use: the
+// cancellation of a call, or the reply to a message of the program.
+func (l *socketLink) enqueueLast(body []byte) {
+	s := l.s
+	s.mu.Lock()
+	if l.lost == nil && l.lastLen <= maxReplies {
+		l.last, l.lastLen = append(l.last, body), l.lastLen+len(body)
+	}
+	s.mu.Unlock()
+	l.signal()
 }
 
 func (l *socketLink) sdkWrite(_ context.Context, body []byte) error {
 	return l.enqueue(body, maxBacklog)
 }
 
-func (l *socketLink) cancel(r *Running, reason string) { l.post(cancelMessage(r.id, reason)) }
+func (l *socketLink) cancel(_ *Running, id int64, reason string) { l.post(cancelMessage(id, reason)) }
 
 func (l *socketLink) signal() {
 	select {
@@ -141,7 +164,7 @@ func (l *socketLink) signal() {
 	}
 }
 
-// write is the writing goroutine.
+// write writes messages until the session is out of use.
 func (l *socketLink) write() {
 	var out []byte
 	var ends []int
@@ -165,6 +188,31 @@ func (l *socketLink) write() {
 				return
 			}
 			from, rest = rest[n-1], rest[n:]
+		}
+	}
+}
+
+// writeLast writes the messages of enqueueLast until the connection is being closed. Messages in buf are
+// not written any more, because their calls may be in another session.
+func (l *socketLink) writeLast() {
+	s := l.s
+	for ended := false; ; {
+		s.mu.Lock()
+		last := l.last
+		l.last, l.lastLen = nil, 0
+		s.mu.Unlock()
+		for _, body := range last {
+			if l.conn.Write(body, 0, []int{len(body)}) != nil {
+				return // the reader reports the reason
+			}
+		}
+		if ended {
+			return
+		}
+		select {
+		case <-l.wake:
+		case <-l.ctx.Done():
+			ended = true
 		}
 	}
 }
@@ -278,6 +326,10 @@ func (l *socketLink) lose(why error) {
 // close closes the connection and waits for the goroutines.
 func (l *socketLink) close() {
 	why := l.s.cause()
+	l.end()
+	if !l.s.failed.Load() {
+		sleep.For(drainTime, l.wroteLast) // for a program that reads
+	}
 	switch {
 	case l.s.failed.Load():
 	case errors.Is(why, errDrained):
@@ -289,7 +341,6 @@ func (l *socketLink) close() {
 	default:
 		l.conn.Close(attach.CodeAway, "the worker ends this connection; dial again")
 	}
-	l.alive()
 	l.conn.Abort()
 	l.work.Wait()
 }

@@ -35,6 +35,8 @@ type Program struct {
 	Opened func(a *Attached)
 	// Ended is called for each session that has ended. It may be nil.
 	Ended func(session string)
+	// Canceled is called for each cancellation of a call. It may be nil.
+	Canceled func()
 	// Silent suppresses all answers, even that to the handshake.
 	Silent bool
 }
@@ -200,6 +202,9 @@ func SessionOf(ctx context.Context) string {
 func (a *Attached) notified(m message) {
 	var params struct {
 		Session string `json:"session"`
+	}
+	if m.Method == "notifications/cancelled" && a.program.Canceled != nil {
+		a.program.Canceled()
 	}
 	if m.Method == "notifications/callyard/session_ended" && a.program.Ended != nil && json.Unmarshal(m.Params, &params) == nil {
 		a.program.Ended(params.Session)
