@@ -17,10 +17,10 @@ import (
 // noLink is a link without a server. All calls share its stream.
 type noLink struct{}
 
-func (noLink) send(*Running) bool      { return false }
-func (noLink) post([]byte)             {}
+func (noLink) send(*Running) bool             { return false }
+func (noLink) post([]byte)                    {}
 func (noLink) cancel(*Running, int64, string) {}
-func (noLink) close()                  {}
+func (noLink) close()                         {}
 func logAbout(text, level string) *frame { // a log message of a server
 	return &frame{method: []byte(`"notifications/message"`), params: []byte(`{"level":"` + level + `","data":"` + text + `"}`)}
 }

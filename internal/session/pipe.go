@@ -23,7 +23,12 @@ const (
 	maxReplies = 1 << 20   // same for messages that may be dropped
 	keepBuffer = 256 << 10 // larger write buffers are not reused
 	burstGap   = 10 * time.Microsecond
+	maxSkipped = 256 << 20 // bytes of a line beyond the limit
 )
+
+// errEndless ends the session of a server whose answer exceeds the limit by far. The call of the answer
+// has ended.
+var errEndless = errors.New("it writes an answer that far exceeds the limit for a result")
 
 // pipeLink talks to a child process over its pipes, one message per line. Requests that arrive
 // during a write are sent together in the next one.
@@ -276,12 +281,33 @@ func (l *pipeLink) read() {
 			}
 			continue
 		}
-		if !errors.Is(err, lines.ErrTooLong) {
+		if errors.Is(err, lines.ErrTooLong) {
+			if err = l.skip(in); err == nil {
+				continue
+			}
+		}
+		if !errors.Is(err, lines.ErrTooLong) && !errors.Is(err, errEndless) {
 			err = l.exit(err)
 		}
 		l.s.fail(err)
 		return
 	}
+}
+
+// skip discards a line that exceeds the limit and ends its call. It returns an error if the session cannot
+// continue: the line does not name its call, or does not end.
+func (l *pipeLink) skip(in *lines.Reader) error {
+	head, tail, err := in.Skip(maxSkipped)
+	if err != nil && !errors.Is(err, lines.ErrTooLong) {
+		return err // the process has probably ended; the outcome of the call depends on how
+	}
+	switch named := l.s.tooLong(head, tail); {
+	case !named:
+		return lines.ErrTooLong
+	case err != nil:
+		return errEndless
+	}
+	return nil
 }
 
 // exit returns the reason why the child's output ended. The exit status of the process is known

@@ -380,6 +380,36 @@ func TestAServerThatOnlyPrintsGarbageDoesNotStart(t *testing.T) {
 	}
 }
 
+// Other calls of the session have their own answers.
+func TestAnEnormousLineEndsItsOwnCallOnly(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy"), MaxResult: 1 << 20})
+	p.ready()
+	for _, tool := range []string{"huge", "hugelast"} {
+		pid := p.Snapshot().PID
+		_, other := p.begin(&Request{Name: "sleep", Params: []byte(`{"n":300}`)})
+		wantKind(t, p.call(tool, fmt.Sprintf(`{"n":%d}`, 10<<20)), schema.KindResultTooLarge, true)
+		must(t, other())
+		if got := p.Snapshot().PID; got != pid {
+			t.Errorf("%s cost the session", tool)
+		}
+	}
+	_, other := p.begin(&Request{Name: "hang"})
+	wantKind(t, p.call("endless", "{}"), schema.KindResultTooLarge, true)
+	wantKind(t, other(), schema.KindOutcomeUnknown, true)
+	p.ready()
+	_, first := p.begin(&Request{Name: "hang"})
+	wantKind(t, p.call("nameless", "{}"), schema.KindOutcomeUnknown, true)
+	wantKind(t, first(), schema.KindOutcomeUnknown, true)
+	must(t, p.call("echo", "{}"))
+}
+
+func TestAnEnormousLineWithoutAnIDIsTheAnswerOfTheOnlyCall(t *testing.T) {
+	p := open(t, Config{Spec: scripted("legacy"), MaxResult: 1 << 20})
+	p.ready()
+	wantKind(t, p.call("nameless", "{}"), schema.KindResultTooLarge, true)
+	must(t, p.call("echo", "{}"))
+}
+
 func TestAResultOverTheLimitIsRefusedAndTheNextCallWorks(t *testing.T) {
 	p := open(t, Config{Spec: scripted("legacy"), MaxResult: 1 << 20})
 	must(t, p.call("huge", fmt.Sprintf(`{"n":%d}`, 1<<20-100)))

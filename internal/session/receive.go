@@ -62,9 +62,8 @@ func (s *session) answered(r *Running) {
 // calls, that call ends without waiting for its timeout. A line of a log that ends with a message
 // does not count: the message itself may follow.
 func (s *session) broken(f *frame, text []byte) {
-	begun := bytes.HasPrefix(bytes.TrimLeft(text, " \t"), []byte("{"))
-	if i := bytes.LastIndex(text, []byte(`"id":`)); begun && f.id == nil && i >= 0 {
-		f.id = bytes.TrimRight(text[i+len(`"id":`):], " \t}") // many servers write the id last
+	if bytes.HasPrefix(bytes.TrimLeft(text, " \t"), []byte("{")) && f.id == nil {
+		f.id = lastID(text)
 	}
 	if id := ownRequestID(f.id); id != 0 && f.method == nil {
 		if r := s.take(id); r != nil {
@@ -76,6 +75,38 @@ func (s *session) broken(f *frame, text []byte) {
 		}
 	}
 	s.noise()
+}
+
+// lastID returns the id at the end of a message, where many servers write it, or nil.
+func lastID(text []byte) []byte {
+	i := bytes.LastIndex(text, []byte(`"id":`))
+	if i < 0 {
+		return nil
+	}
+	return bytes.TrimRight(text[i+len(`"id":`):], " \t}")
+}
+
+// tooLong handles a message that exceeds the limit, of which only the first and the last bytes are known.
+// It reports whether the message is an answer that names its call. That call ends; the others continue.
+func (s *session) tooLong(head, tail []byte) bool {
+	var f frame
+	s.scan.members(head, &f) // up to the member that is not complete
+	if f.method != nil {
+		return false
+	}
+	if f.id == nil || bytes.HasSuffix(head, f.id) {
+		f.id = lastID(bytes.TrimRight(tail, "\r"))
+	}
+	id := ownRequestID(f.id)
+	if id == 0 {
+		return false
+	}
+	if r := s.take(id); r != nil {
+		s.answered(r)
+		r.end(tooLarge(&s.pool.cfg))
+	}
+	s.unexpected = 0
+	return true
 }
 
 // noise counts a message that violates the protocol. A few are common, such as a greeting that a

@@ -278,6 +278,10 @@ func (s *script) call(m *scriptMessage, line []byte) {
 		s.result(m.ID, fmt.Sprintf(`{"pid":%d}`, os.Getpid()))
 	case "huge":
 		s.print(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s"}]}}`, m.ID, strings.Repeat("x", number.N))
+	case "hugelast":
+		s.print(`{"result":{"content":[{"type":"text","text":"%s"}]},"jsonrpc":"2.0","id":%s}`, strings.Repeat("x", number.N), m.ID)
+	case "nameless":
+		s.print(`{"result":{"content":[{"type":"text","text":"%s"}]}}`, strings.Repeat("x", 10<<20))
 	case "endless":
 		fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"`, m.ID)
 		block := strings.Repeat("y", 1<<20)

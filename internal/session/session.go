@@ -220,8 +220,13 @@ func (s *session) retire(why error) {
 // session: "the process exited with code 1".
 func (s *session) fail(why error) {
 	s.failed.Store(true)
+	s.retire(why)
+	s.sendElsewhere()
+	s.mu.Lock()
+	alone := len(s.calls) == 1
+	s.mu.Unlock()
 	s.endCalls(why, func(r *Running) Outcome {
-		if errors.Is(why, lines.ErrTooLong) {
+		if alone && errors.Is(why, lines.ErrTooLong) { // with several calls, nobody knows whose answer it was
 			return tooLarge(&s.pool.cfg)
 		}
 		return Outcome{Started: true, Err: schema.Errorf(schema.KindOutcomeUnknown,

@@ -77,6 +77,43 @@ func (l *Reader) Next() ([]byte, error) {
 	}
 }
 
+// skipEnds is the number of bytes at each end of a line that Skip returns.
+const skipEnds = 256
+
+// Skip discards the rest of a line for which Next has returned ErrTooLong. It returns the first and the
+// last bytes of the line, so that the caller can find out what it was. If the line does not end within
+// most further bytes, the error is ErrTooLong, and if the stream ends, it is that of the stream; then tail
+// is nil.
+func (l *Reader) Skip(most int) (head, tail []byte, err error) {
+	head = bytes.Clone(l.buf[l.at:min(l.at+skipEnds, l.fill)])
+	l.at = 0
+	l.keepEnd()
+	for skipped := 0; l.err == nil; {
+		if skipped > most {
+			return head, nil, ErrTooLong
+		}
+		from := l.fill
+		n, err := l.from.Read(l.buf[from:])
+		l.fill += n
+		l.err = err
+		if i := bytes.IndexByte(l.buf[from:l.fill], '\n'); i >= 0 {
+			end := from + i
+			l.at, l.seen = end+1, end+1
+			return head, bytes.Clone(l.buf[max(0, end-skipEnds):end]), nil
+		}
+		skipped += n
+		l.keepEnd()
+	}
+	l.at, l.seen = l.fill, l.fill
+	return head, nil, l.err
+}
+
+// keepEnd moves the last bytes of the buffer to its beginning, and discards the rest.
+func (l *Reader) keepEnd() {
+	l.fill = copy(l.buf, l.buf[max(0, l.fill-skipEnds):l.fill])
+	l.seen = l.fill
+}
+
 // Cut reports whether the stream ended within the line that Next returned last.
 func (l *Reader) Cut() bool { return l.cut }
 

@@ -54,3 +54,37 @@ func TestALineWithoutAnEndCostsBoundedMemory(t *testing.T) {
 		t.Errorf("read %d bytes into a buffer of %d for a limit of %d", from.given, len(in.buf), 1<<20)
 	}
 }
+
+func TestALineThatIsTooLongCanBeSkipped(t *testing.T) {
+	const most = 100 << 10
+	for name, size := range map[string]int{"in one read": 2 * most, "in many reads": 2 << 20} {
+		long := "begin" + strings.Repeat("x", size) + "end"
+		in := NewReader(iotest.HalfReader(strings.NewReader("one\n"+long+"\ntwo\n")), Short, most)
+		for _, want := range []string{"one", "", "two"} {
+			got, err := in.Next()
+			if want != "" {
+				if err != nil || string(got) != want {
+					t.Fatalf("%s: %q, %v, want %q", name, got, err, want)
+				}
+				continue
+			}
+			if !errors.Is(err, ErrTooLong) {
+				t.Fatalf("%s: %v", name, err)
+			}
+			head, tail, err := in.Skip(4 << 20)
+			if err != nil || len(head) != skipEnds || len(tail) != skipEnds || !strings.HasPrefix(string(head), "beginx") || !strings.HasSuffix(string(tail), "xend") {
+				t.Errorf("%s: %q … %q, %v", name, head, tail, err)
+			}
+		}
+	}
+	for name, from := range map[string]io.Reader{"endless": new(endless), "cut": strings.NewReader(strings.Repeat("x", 2<<20))} {
+		in := NewReader(from, Long, 1<<20)
+		if _, err := in.Next(); !errors.Is(err, ErrTooLong) {
+			t.Fatal(err)
+		}
+		want := map[string]error{"endless": ErrTooLong, "cut": io.EOF}[name]
+		if head, tail, err := in.Skip(4 << 20); !errors.Is(err, want) || len(head) != skipEnds || tail != nil {
+			t.Errorf("%s: %d and %d bytes, %v", name, len(head), len(tail), err)
+		}
+	}
+}
