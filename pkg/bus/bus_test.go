@@ -336,6 +336,15 @@ func TestAFetchSaysThatItsWorkerWasLost(t *testing.T) {
 	}
 }
 
+// It would otherwise wait for memory until its caller gives up.
+func TestAResultThatNeverFitsIntoMemoryIsAnError(t *testing.T) {
+	cl := client(t, bustest.Start(t).Connect(t, "router"))
+	first := bus.ReplyFrame{Seq: 1, Kind: bus.ReplyFirst, Worker: "w1", Total: 1<<30 + 1}
+	if _, err := cl.Fetch(t.Context(), "w1", first, nil); err == nil || !strings.Contains(err.Error(), "at most 1073741824 bytes") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestALostWorkerEndsItsCallsWithinOneRoundTrip(t *testing.T) {
 	servers(t, func(t *testing.T, s place) {
 		conn := s.Connect(t, "worker")

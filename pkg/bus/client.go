@@ -418,6 +418,9 @@ func (cl *Client) Fetch(ctx context.Context, worker schema.WorkerID, first Reply
 	defer cl.Forget(first.Seq)
 	// The worker keeps the result until then.
 	defer cl.control(worker, &ControlFrame{Kind: ControlForget, Seq: first.Seq})
+	if first.Total > assemblyBytes { // it would wait for memory forever
+		return nil, fmt.Errorf("a result may have at most %d bytes", int64(assemblyBytes))
+	}
 	if err := cl.assembly.Acquire(ctx, first.Total); err != nil {
 		return nil, fmt.Errorf("waiting for memory for a result of %d bytes: %w", first.Total, err)
 	}
