@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,7 +21,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(echoVariable) != "" {
+		serveEcho()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 func headers(pairs ...string) http.Header {
 	h := http.Header{"Sec-Websocket-Protocol": {"chat, mcp"}}

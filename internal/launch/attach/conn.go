@@ -46,7 +46,7 @@ type Conn struct {
 	ws    *websocket.Conn
 	wire  *gathering // nil if this end dialed; each message is sent separately then
 	ping  time.Duration
-	heard atomic.Int64 // time of the last received bytes, in Unix nanoseconds
+	heard atomic.Uint64 // number of signs of life
 	buf   []byte
 }
 
@@ -74,11 +74,10 @@ func newConn(o *Options) *Conn {
 	if c.ping <= 0 {
 		c.ping = PingEvery
 	}
-	c.hear()
 	return c
 }
 
-func (c *Conn) hear() { c.heard.Store(time.Now().UnixNano()) }
+func (c *Conn) hear() { c.heard.Add(1) }
 
 // Read returns the next message, which is valid until the next call. Do not call it again after an
 // error.
@@ -152,18 +151,26 @@ func (c *Conn) Write(b []byte, from int, ends []int) error {
 	return c.wire.release()
 }
 
+// maxMissed is the number of consecutive periods without a sign of life after which a program is
+// disconnected. Periods count, and not their time: if this process was stopped meanwhile, what the program
+// has sent waits to be read.
+const maxMissed = 2
+
 // KeepAlive pings the program until ctx ends, when it returns nil, or until the program stops
 // responding.
 func (c *Conn) KeepAlive(ctx context.Context) error {
 	tick := time.NewTicker(c.ping)
 	defer tick.Stop()
-	for {
+	heard := c.heard.Load()
+	for missed := 0; ; {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
 		}
-		if c.silent() {
+		if now := c.heard.Load(); now != heard {
+			heard, missed = now, 0
+		} else if missed++; missed >= maxMissed {
 			return errSilent
 		}
 		brief, cancel := context.WithTimeout(ctx, c.ping)
@@ -172,13 +179,8 @@ func (c *Conn) KeepAlive(ctx context.Context) error {
 		if errors.Is(err, net.ErrClosed) {
 			return nil // the reader returns the error
 		}
-		if c.silent() {
-			return errSilent
-		}
 	}
 }
-
-func (c *Conn) silent() bool { return time.Since(time.Unix(0, c.heard.Load())) >= 2*c.ping-c.ping/10 }
 
 // Close codes of a worker.
 const (

@@ -32,7 +32,6 @@ func Dial(ctx context.Context, client *http.Client, url string, o Options) (*Con
 	default:
 		return nil, errors.New("its answer is not a WebSocket upgrade, or selects a subprotocol that was not offered")
 	}
-	c.hear()
 	ws.SetReadLimit(int64(o.MaxMessage))
 	c.ws = ws
 	return c, nil
