@@ -30,8 +30,9 @@ type trial struct {
 
 	last, doubt error // doubt is the error of an attempt that may have run
 
-	sent     int       // messages sent
-	chosen   time.Time // time at which the worker of the last message was chosen
+	sent     int           // messages sent
+	chosen   time.Time     // time at which the worker of the last message was chosen
+	spent    time.Duration // without a rule, the time of all attempts
 	budget   time.Duration
 	deadline time.Time // the call's timeout after the first worker was chosen
 	tries    int       // attempts that count for the rule
@@ -39,14 +40,19 @@ type trial struct {
 	refusal  *schema.Error // set instead of answer if the answer was a JSON-RPC error
 }
 
-// begin returns the call to send to the chosen worker. With a rule, its timeout is limited to the
-// remaining time.
+// begin returns the call to send to the chosen worker. Its timeout is limited to the remaining time.
+// Without a rule, the time for which the call waits for another worker does not count.
 func (t *trial) begin() *schema.Call {
 	t.sent++
-	if t.rule == nil {
-		return t.call
-	}
 	t.chosen = time.Now()
+	if t.rule == nil {
+		if t.spent == 0 {
+			return t.call
+		}
+		one := *t.call
+		one.Timeout = max(t.whole()-t.spent, time.Millisecond)
+		return &one
+	}
 	t.clock(t.chosen)
 	t.budget = max(t.deadline.Sub(t.chosen), time.Millisecond)
 	if t.rule.AttemptTimeout > 0 {
@@ -59,14 +65,24 @@ func (t *trial) begin() *schema.Call {
 
 // clock sets the deadline of the call, once.
 func (t *trial) clock(now time.Time) {
-	if !t.deadline.IsZero() {
-		return
+	if t.deadline.IsZero() {
+		t.deadline = now.Add(t.whole())
 	}
-	whole := t.call.Timeout
-	if whole <= 0 {
-		whole = t.router.limits.CallTimeout
+}
+
+// whole returns the timeout of the call, for all attempts together.
+func (t *trial) whole() time.Duration {
+	if t.call.Timeout > 0 {
+		return t.call.Timeout
 	}
-	t.deadline = now.Add(whole)
+	return t.router.limits.CallTimeout
+}
+
+// spend adds the attempt that has just ended to the time of all attempts.
+func (t *trial) spend() {
+	if t.rule == nil && !t.chosen.IsZero() {
+		t.spent, t.chosen = t.spent+time.Since(t.chosen), time.Time{}
+	}
 }
 
 // run makes attempts until one succeeds or no further one is allowed; see [Router.Do].
@@ -82,8 +98,9 @@ func (t *trial) run(ctx context.Context, stop <-chan struct{}, attempt func(n in
 		case ended(ctx, stop):
 			return t.failed(endOf(t.call, t.doubt, err, true))
 		}
+		t.spend()
 		kind := t.kindOf(res, err)
-		if hops++; (next == tryAny || next == tryOther) && hops < maxAttempts && !t.pausesBetweenWorkers(kind) {
+		if hops++; (next == tryAny || next == tryOther) && hops < maxAttempts && t.spent < t.whole() && !t.pausesBetweenWorkers(kind) {
 			t.router.log.Debug("a call is sent again", "call", t.call.ID, "server", t.call.Server, "reason", err)
 			t.note(res, err)
 			continue

@@ -211,6 +211,25 @@ func TestAllAttemptsShareTheTimeoutOfTheCall(t *testing.T) {
 	})
 }
 
+func TestAttemptsWithoutARuleShareTheTimeoutOfTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := call(true)
+		c.Timeout = 10 * time.Second
+		lost, busy, hop := isLost, isFull, isFull
+		lost.takes, busy.takes, busy.next, hop.next = 4*time.Second, 10*time.Second, tryOther, tryOther
+		got := try(t, t.Context(), nil, c, lost)
+		if want := []time.Duration{10 * time.Second, 6 * time.Second, 2 * time.Second}; got.err.Kind != schema.KindOutcomeUnknown || !slices.Equal(got.budgets, want) {
+			t.Errorf("sent with %v: %v", got.budgets, got.err)
+		}
+		if got := try(t, t.Context(), nil, c, busy, works); got.sent != 1 || got.err.Kind != schema.KindUnavailable {
+			t.Errorf("a call that waited at a worker for all of its time was sent %d times: %v", got.sent, got.err)
+		}
+		if got := try(t, t.Context(), nil, c, hop, hop, works); got.err != nil || got.budgets[2] != c.Timeout {
+			t.Errorf("refusals that took no time cost some: %v, %v", got.budgets, got.err)
+		}
+	})
+}
+
 func TestCancelDuringBackoffEndsWithTheLastOutcome(t *testing.T) {
 	for name, x := range map[string]struct {
 		fails answered
