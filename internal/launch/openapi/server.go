@@ -88,9 +88,18 @@ func (s *Server) setBase(base *url.URL) {
 		if via[0].Method != http.MethodGet && via[0].Method != http.MethodHead {
 			return http.ErrUseLastResponse
 		}
-		return follow(req, via)
+		if err := follow(req, via); err != nil {
+			return &redirected{err}
+		}
+		return nil
 	}
 }
+
+// redirected is the error of a redirect that is not followed. The service has answered the request.
+type redirected struct{ error }
+
+// Unwrap returns the reason.
+func (r *redirected) Unwrap() error { return r.error }
 
 // CloseIdle closes idle connections.
 func (s *Server) CloseIdle() {
@@ -172,11 +181,11 @@ func (s *Server) Call(ctx context.Context, tool string, arguments json.RawMessag
 		return adapt.Failure(fmt.Sprintf("Nothing was sent: %v", err)), nil
 	}
 	resp, body, err := adapt.Do(r.Own.client, req, s.cfg.MaxResult) //nolint:bodyclose // Do has closed it
-	if ours, ok := errors.AsType[*schema.Error](err); ok {
-		return adapt.Failure(ours.Detail), nil // a redirect to another origin
+	if answer, ok := errors.AsType[*redirected](err); ok {
+		return adapt.Failure(schema.AsError(answer).Detail), nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, err // also if there is no credential for the request: then the service was not asked
 	}
 	return adapt.Result(op.name, resp, body, op.wrap), nil
 }
