@@ -16,8 +16,13 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// nameTimeout limits the wait of [Serve] for the name of the server.
-const nameTimeout = 5 * time.Second
+const (
+	// nameTimeout limits the wait of [Serve] for the name of the server.
+	nameTimeout = 5 * time.Second
+	// handlerGrace is how long the end of a connection waits for tools that ignore the end of their
+	// context.
+	handlerGrace = 5 * time.Second
+)
 
 // Serve adds an MCP server that the program created with the official Go SDK. The worker
 // connects to it over a pipe in this process and serves all of its features: tools, resources,
@@ -127,7 +132,9 @@ func nameOf(server *mcp.Server) (string, error) {
 // program.
 type inProcess struct {
 	serving *mcp.ServerSession
-	stdin   *os.File // our end
+	stdin   *os.File // our ends
+	stdout  *os.File
+	grace   time.Duration // see handlerGrace
 	done    chan struct{}
 }
 
@@ -146,7 +153,7 @@ func startInProcess(server *mcp.Server, ours *ownSessions) (*session.Process, er
 		return nil, errors.Join(fmt.Errorf("connecting to the MCP server: %w", err), theirIn.Close(), ourIn.Close(), theirOut.Close(), ourOut.Close())
 	}
 	ours.all.Store(mcp.Session(serving), struct{}{}) // before the first request is written
-	p := &inProcess{serving: serving, stdin: ourIn, done: make(chan struct{})}
+	p := &inProcess{serving: serving, stdin: ourIn, stdout: ourOut, grace: handlerGrace, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		defer ours.all.Delete(mcp.Session(serving))
@@ -174,15 +181,25 @@ func (p *inProcess) Err() error {
 // StderrTail returns "", because the server writes to the program's log.
 func (p *inProcess) StderrTail() string { return "" }
 
-// Stop closes the connection and waits until the server has released it.
+// Stop closes the connection and waits until the server has released it. It abandons a tool that ignores
+// the end of its context, with its connection, because Go cannot stop it.
 func (p *inProcess) Stop(grace time.Duration) {
 	_ = p.stdin.Close() // it may already be closed
-	timer := time.NewTimer(grace)
+	defer func() { _ = p.stdout.Close() }()
+	if p.endsWithin(grace) {
+		return
+	}
+	go func() { _ = p.serving.Close() }() // it waits for the tools
+	p.endsWithin(p.grace)
+}
+
+func (p *inProcess) endsWithin(d time.Duration) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-p.done:
+		return true
 	case <-timer.C:
-		_ = p.serving.Close()
-		<-p.done
+		return false
 	}
 }

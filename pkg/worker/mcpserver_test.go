@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -112,4 +115,73 @@ func TestAPanicOfAnEmbeddedMCPServerEndsOnlyItsRequest(t *testing.T) {
 			t.Errorf("the log does not have %q: %s", want, log.String())
 		}
 	}
+}
+
+func TestEndedSessionsWithAnMCPServerLeaveNoDescriptor(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // which closes forgotten files
+	server := metadataServer()
+	ours := &ownSessions{panicked: func(string, any) {}}
+	open := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("this system does not list its descriptors")
+		}
+		return len(entries)
+	}
+	before := open()
+	for range 10 {
+		p, err := startInProcess(server, ours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Stop(time.Minute)
+	}
+	if now := open(); now > before {
+		t.Errorf("%d descriptors are open, %d were", now, before)
+	}
+}
+
+func TestAToolThatIgnoresItsContextDoesNotKeepItsSessionFromEnding(t *testing.T) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "stuck", Version: "1.0.0"}, nil)
+	began, goOn := make(chan struct{}), make(chan struct{})
+	mcp.AddTool(server, &mcp.Tool{Name: "stuck"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		close(began)
+		<-goOn
+		return &mcp.CallToolResult{}, nil, nil
+	})
+	process, err := startInProcess(server, &ownSessions{panicked: func(string, any) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(io.Discard, process.Stdout)
+	}()
+	for _, message := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"stuck","arguments":{}}}`,
+	} {
+		if _, err := fmt.Fprintln(process.Stdin, message); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-began
+	p := process.Program.(*inProcess)
+	p.grace = time.Millisecond
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		p.Stop(time.Millisecond)
+	}()
+	select {
+	case <-stopped:
+		<-read
+	case <-time.After(30 * time.Second):
+		t.Error("the session does not end")
+	}
+	close(goOn)
+	<-p.done
+	<-stopped
 }
