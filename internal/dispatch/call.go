@@ -273,6 +273,7 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 	timer := time.NewTimer(budget + replyGrace)
 	defer timer.Stop()
 	var grace <-chan time.Time
+	overdue := false
 	for {
 		select {
 		case f := <-a.final:
@@ -287,10 +288,17 @@ func (r *Router) try(ctx context.Context, call *schema.Call, l *lane, n int, sto
 			stop, grace = nil, late.C
 			continue
 		case <-ctx.Done():
-			a.cancel(seq)
 		case <-grace:
 		case <-timer.C:
-			a.cancel(seq)
+			overdue = true
+		}
+		select {
+		case f := <-a.final: // at the same moment: the outcome is known
+			return a.finish(ctx, &f)
+		default:
+		}
+		a.cancel(seq)
+		if overdue {
 			r.client.Forget(seq)
 			a.end(budget)
 			return nil, tryNone, errNoAnswer(call, l.worker, budget)

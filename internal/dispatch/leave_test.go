@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"log/slog"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -150,4 +151,34 @@ func wantCanceled(t *testing.T, w *scripted, seq uint64) {
 	case <-time.After(soon):
 		t.Error("the worker was not asked to stop the call")
 	}
+}
+
+// Otherwise the record of the call says that its outcome is unknown.
+func TestAnswerAtTheMomentTheCallerLeavesCounts(t *testing.T) {
+	srv := bustest.Start(t)
+	local := &bus.Local{}
+	r, err := New(srv.ConnectLocal(t, "router", local), schema.NewID("router"), Options{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	leave := make(chan context.CancelFunc, 1)
+	w := &scripted{id: "w", listening: make(chan struct{}), cancelled: make(chan uint64, 100), answer: func(w *scripted, f *bus.CallFrame, to bus.ReplyTo) {
+		(<-leave)()
+		echo(w, f, to)
+	}}
+	if w.l, err = srv.ConnectLocal(t, "w", local).Listen(w.id, w); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.l.Close)
+	close(w.listening)
+	r.SetWorker(&schema.Worker{ID: "w", Servers: []schema.Server{{ID: "s", State: schema.StateInitialized, Slots: 8}}})
+	for range 30 {
+		ctx, cancel := context.WithCancel(t.Context())
+		leave <- cancel
+		if res, err := r.Do(ctx, call(false)); err != nil || res.Worker != "w" {
+			t.Fatalf("%+v, %v", res, err)
+		}
+	}
+	idle(t, r)
 }
