@@ -146,9 +146,15 @@ func (l *remoteLink) followAll(ctx context.Context, resp *http.Response, id int6
 			return cutShort(cfg, err), resp
 		}
 		body.next()
-		again, err := l.resume(ctx, in)
-		if err != nil {
-			return cutShort(cfg, err), resp
+		var again *http.Response
+		for again == nil {
+			if again, err = l.resume(ctx, in); err == nil {
+				break
+			}
+			var status *statusError
+			if resumes++; resumes > maxResumes || ctx.Err() != nil || errors.As(err, &status) && status.code/100 == 4 {
+				return cutShort(cfg, err), resp
+			}
 		}
 		resp.Body.Close()
 		resp = again

@@ -32,6 +32,7 @@ type remoteServer struct {
 	seen   []http.Header // headers of calls
 	forgot bool
 	posted []string      // bodies of messages that are not requests
+	absent int           // answers to a GET that fail before the next one succeeds
 	stop   chan struct{} // closed when calls may end
 	hung   chan struct{} // signaled when the client has disconnected from a hanging call
 }
@@ -51,6 +52,19 @@ const oddResult = `{ "z":1.0,"content":[{"type":"hologram","n":9007199254740993}
 func (s *remoteServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		if r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") == "e1" {
+			s.mu.Lock()
+			s.absent--
+			absent := s.absent
+			s.mu.Unlock()
+			if absent == 0 { // as a gateway does while the server restarts
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			} else if absent > 0 {
+				if c, _, err := w.(http.Hijacker).Hijack(); err == nil {
+					c.Close()
+				}
+				return
+			}
 			w.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprintf(w, "id: e2\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"resumed\":true}}\n\n", r.URL.Query().Get("never")+s.lastID())
 			return
@@ -288,6 +302,21 @@ func TestAnErrorOfAGatewayWithAJSONBodyIsNoAnswerOfTheServer(t *testing.T) {
 			t.Errorf("429 with %s: %+v", body, e)
 		}
 	}
+}
+
+func TestAStreamIsResumedAfterFailedAttempts(t *testing.T) {
+	s, spec := newRemoteServer(t, false)
+	p := open(t, Config{Spec: spec})
+	s.mu.Lock()
+	s.absent = 3
+	s.mu.Unlock()
+	if o := must(t, p.call("later", "{}")); string(o.Body) != `{"resumed":true}` {
+		t.Errorf("got %s", o.Body)
+	}
+	s.mu.Lock()
+	s.absent = 100
+	s.mu.Unlock()
+	wantKind(t, p.call("later", "{}"), schema.KindOutcomeUnknown, true)
 }
 
 func TestLostRemoteSessionIsReplaced(t *testing.T) {
