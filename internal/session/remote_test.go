@@ -149,6 +149,8 @@ func (s *remoteServer) call(w http.ResponseWriter, r *http.Request, m *scriptMes
 		stream("data: {\"method\":\"notifications/message\"}\n\n")
 	case "later": // closes the stream and lets the client reconnect
 		stream("id: e1\nretry: 5\ndata:\n\n")
+	case "half": // breaks off within the answer, and sends it again to a client that did not get it
+		stream("id: e1\nretry: 5\ndata:\n\nid: e2\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"res", m.ID)
 	case "hang":
 		stream(": wait\n\n")
 		select {
@@ -311,6 +313,9 @@ func TestAStreamIsResumedAfterFailedAttempts(t *testing.T) {
 	s.absent = 3
 	s.mu.Unlock()
 	if o := must(t, p.call("later", "{}")); string(o.Body) != `{"resumed":true}` {
+		t.Errorf("got %s", o.Body)
+	}
+	if o := must(t, p.call("half", "{}")); string(o.Body) != `{"resumed":true}` {
 		t.Errorf("got %s", o.Body)
 	}
 	s.mu.Lock()

@@ -20,7 +20,7 @@ type Event struct {
 // A lone CR ends a line too, but lines are read up to the next line feed. Therefore the limit of a
 // line applies to all text up to there.
 type Reader struct {
-	LastID string        // ID of the last event that had one
+	LastID string        // ID of the last whole event that had one
 	Retry  time.Duration // reconnection time that the server requested; 0 if none
 
 	in    *lines.Reader
@@ -29,6 +29,8 @@ type Reader struct {
 	rest  []byte // unread lines before the last line feed
 	more  bool   // rest contains a line, which may be empty
 	data  []byte
+	id    string // of the event that is being read
+	hasID bool
 }
 
 // NewReader returns a reader with an initial buffer of size bytes. It rejects lines and event data
@@ -52,6 +54,9 @@ func (r *Reader) Next() (Event, error) {
 			return Event{}, err
 		}
 		if len(line) == 0 {
+			if r.hasID {
+				r.LastID, r.hasID = r.id, false
+			}
 			if some {
 				ev.Data = r.data
 				return ev, nil
@@ -77,7 +82,7 @@ func (r *Reader) Next() (Event, error) {
 			}
 		case "id":
 			if bytes.IndexByte(value, 0) < 0 {
-				r.LastID = string(value)
+				r.id, r.hasID = string(value), true
 			}
 		case "retry":
 			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {

@@ -75,6 +75,23 @@ func TestReaderKeepsLastEventIDAndRetryDelay(t *testing.T) {
 	}
 }
 
+// The server would continue after the event that did not arrive.
+func TestTheIDOfATruncatedEventDoesNotCount(t *testing.T) {
+	for _, cut := range []string{"id: 2\ndata: {\"half", "id: 2\ndata: whole\n", "id: 2\n", "id: 2"} {
+		in := NewReader(strings.NewReader("id: 1\ndata: one\n\n"+cut), lines.Short, 1<<10)
+		if ev, err := in.Next(); err != nil || string(ev.Data) != "one" {
+			t.Fatalf("%q, %v", ev.Data, err)
+		}
+		if _, err := in.Next(); err == nil || in.LastID != "1" {
+			t.Errorf("after %q the last id is %q; %v", cut, in.LastID, err)
+		}
+	}
+	in := NewReader(strings.NewReader("id: 1\n\n"), lines.Short, 1<<10) // without data
+	if _, err := in.Next(); err == nil || in.LastID != "1" {
+		t.Errorf("the last id is %q; %v", in.LastID, err)
+	}
+}
+
 func TestResponseStartsWithItsFirstEvent(t *testing.T) {
 	rec := httptest.NewRecorder()
 	asked := 0
