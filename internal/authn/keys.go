@@ -245,19 +245,38 @@ func (k *Keys) Authenticate(r *http.Request) (schema.Principal, error) {
 		return schema.Principal{}, err
 	}
 	refusal := "The API key is unknown. Check that it is complete and meant for this address: front doors, approvers and workers have keys of their own."
-	if len(credential) <= maxCredential {
-		sum := sha256.Sum256([]byte(credential))
-		e := k.table.Load().bySum[sum]
-		if e != nil && subtle.ConstantTimeCompare(e.sum[:], sum[:]) == 1 {
-			if err = e.valid(); err == nil {
-				return e.principal, nil
-			}
-			refusal = err.Error()
-		} else if damaged(credential) {
-			refusal = "The API key is damaged: its checksum is wrong. Copy the complete key again."
+	if e := k.entryOf(credential); e != nil {
+		if err = e.valid(); err == nil {
+			return e.principal, nil
 		}
+		refusal = err.Error()
+	} else if len(credential) <= maxCredential && damaged(credential) {
+		refusal = "The API key is damaged: its checksum is wrong. Copy the complete key again."
 	}
 	return schema.Principal{}, k.Refuse(r, refusal)
+}
+
+// entryOf returns the entry of a credential, or nil if there is none.
+func (k *Keys) entryOf(credential string) *entry {
+	if len(credential) > maxCredential {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(credential))
+	e := k.table.Load().bySum[sum]
+	if e == nil || subtle.ConstantTimeCompare(e.sum[:], sum[:]) != 1 {
+		return nil
+	}
+	return e
+}
+
+// Holder returns the principal of a credential that was accepted before, if it is still valid. Unlike
+// [Keys.Authenticate] it counts and logs nothing.
+func (k *Keys) Holder(credential string) (who schema.Principal, ok bool) {
+	e := k.entryOf(credential)
+	if e == nil || e.valid() != nil {
+		return who, false
+	}
+	return e.principal, true
 }
 
 // Refuse counts and logs a refused credential and returns the error for the response: the reason,

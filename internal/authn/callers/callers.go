@@ -163,14 +163,49 @@ func thumbprint(c *x509.Certificate) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// Continues returns nil if an authenticated principal may continue to read a stream: for a key as
-// in [Callers.Valid], and for the principal of an access token until the person ends the program's
-// access. It is fast and sends no request.
-func (c *Callers) Continues(p *schema.Principal) error {
+// Continues returns nil if the request of an authenticated principal may continue. For the principal of
+// an access token, that is until the person ends the program's access. For a key, the error is of
+// KindUnauthenticated if its secret or certificate is no longer valid, and of KindForbidden if the key
+// allows less than when the request arrived. It is fast and sends no request.
+func (c *Callers) Continues(r *http.Request, p *schema.Principal) error {
 	if g, ok := p.Grant.(*scope.Grant); ok && c.o.Ended.Has(g.Access) {
 		return schema.Errorf(schema.KindUnauthenticated, "The person has ended the access of the program.")
 	}
-	return c.Valid(p.Name)
+	if err := c.Valid(p.Name); err != nil {
+		return err
+	}
+	if p.Name == authn.Local || c.o.Tokens.Names(p.Name) {
+		return nil
+	}
+	now, ok := c.holder(r)
+	if !ok || now.Name != p.Name {
+		return schema.Errorf(schema.KindUnauthenticated, "The secret of the API key %q with which this request began is no longer valid.", p.Name)
+	}
+	if !now.Tenant.Is(p.Tenant) || !scope.Includes(now.Grant, p.Grant) {
+		return schema.Errorf(schema.KindForbidden, "The API key %q allows less than when this request began. Send the request again.", p.Name)
+	}
+	return nil
+}
+
+// holder returns the principal that the key or client certificate of a request has now, as far as this
+// process knows.
+func (c *Callers) holder(r *http.Request) (who schema.Principal, ok bool) {
+	if !authn.Sent(r.Header) {
+		shown := authn.ClientCertificate(r)
+		if shown == nil {
+			return who, false
+		}
+		who, ok, err := c.o.Keys.OfCertificate(shown)
+		return who, ok && err == nil
+	}
+	credential, _, err := authn.Credential(r.Header)
+	switch {
+	case err != nil:
+		return who, false
+	case c.o.Issued != nil && issued.Looks(credential):
+		return c.o.Issued.Holder(credential)
+	}
+	return c.o.Keys.Holder(credential)
 }
 
 // Valid returns nil if the principal with that name may still run calls: for a key as in

@@ -94,6 +94,17 @@ func (g *Grant) Key() string {
 // Identity returns the issuer, subject and tenant of a token, or the id of a key.
 func (g *Grant) Identity() string { return g.ID }
 
+// Includes reports whether a grant allows everything that another one of the same principal allows. nil
+// allows everything.
+func Includes(wide, narrow schema.Grant) bool {
+	if wide == nil || wide == narrow {
+		return true
+	}
+	w, ok1 := wide.(*Grant)
+	n, ok2 := narrow.(*Grant)
+	return ok1 && ok2 && w.Gives(&n.Scopes, n.Tools)
+}
+
 // Gives reports whether the holder of the grant may give these scopes and tool patterns to a key,
 // because it has them itself.
 func (g *Grant) Gives(scopes *Set, tools []string) bool {

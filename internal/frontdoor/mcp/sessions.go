@@ -72,16 +72,14 @@ type session struct {
 	// client, which must not get one ID twice: an approval would be taken for that of another call.
 	asker   string
 	watched map[string]target // resources that the client subscribed to, by the URI that it uses
-	// subscriber is the principal that subscribed to them.
-	subscriber schema.Principal
-	lists      readLists // that the client has read
-	level      string    // of the log messages that the client wants; "" if it set none
-	roots      string    // identifies the roots of the client; "" until they change
-	stream     func()    // ends the stream of its GET; nil if there is none
-	over       bool
-	known      uint64        // revision of the table record that this front door has applied
-	written    uint64        // latest revision that the table reported
-	done       chan struct{} // closed when the session ends
+	lists   readLists         // that the client has read
+	level   string            // of the log messages that the client wants; "" if it set none
+	roots   string            // identifies the roots of the client; "" until they change
+	stream  func()            // ends the stream of its GET; nil if there is none
+	over    bool
+	known   uint64        // revision of the table record that this front door has applied
+	written uint64        // latest revision that the table reported
+	done    chan struct{} // closed when the session ends
 }
 
 func newSession(id string, r sessiontable.Session) *session {

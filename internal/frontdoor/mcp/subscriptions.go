@@ -113,8 +113,8 @@ func (s *subscriptions) follow(ctx context.Context, x *exchange, l *listener, ov
 		case <-s.leaving.Done():
 			return true
 		case <-look.C:
-			if s.keys != nil && s.keys.Continues(&x.principal) != nil {
-				return false // the credential was revoked or has expired, or its access was withdrawn
+			if s.keys != nil && s.keys.Continues(x.r, &x.principal) != nil {
+				return false // the credential was revoked, replaced or narrowed, has expired, or its access was withdrawn
 			}
 		case <-beat.C:
 			err = x.res.comment()
@@ -175,7 +175,6 @@ func (s *subscriptions) subscribe(x *exchange) {
 		return
 	}
 	x.session.mu.Lock()
-	x.session.subscriber = x.principal
 	_, known := x.session.watched[uri]
 	full := !known && len(x.session.watched) >= maxSubscribed
 	if !full {
@@ -249,7 +248,7 @@ func (s *subscriptions) updated(r bus.Resources) {
 		for _, uri := range r.URIs {
 			for _, known := range [...]string{uri, ownURI(r.Server, uri)} {
 				to := target{r.Server, uri}
-				if who, ok := e.filter.session.watches(known, to); ok && s.mayRead(to, who) == nil {
+				if e.filter.session.watches(known, to) && s.mayRead(to, e.who) == nil {
 					e.notifyOnce(mcpwire.NotifyResourceUpdated, append(append([]byte(`{"uri":`), quote(known)...), '}'))
 				}
 			}
@@ -257,12 +256,11 @@ func (s *subscriptions) updated(r bus.Resources) {
 	}
 }
 
-// watches reports whether the client subscribed to the resource by the URI known. It returns the
-// subscriber.
-func (s *session) watches(known string, to target) (who schema.Principal, ok bool) {
+// watches reports whether the client subscribed to the resource by the URI known.
+func (s *session) watches(known string, to target) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.subscriber, s.watched[known] == to
+	return s.watched[known] == to
 }
 
 // notifyOnce queues a notification, unless an identical one is queued.

@@ -273,7 +273,7 @@ func (b *handlers) endUnused(x *httpapi.Exchange, id schema.BatchID) {
 
 func (b *handlers) created(x *httpapi.Exchange, m *batch.Manifest, t *intakeResult, stream bool, r *http.Request) error {
 	if stream {
-		return b.streamResults(r.Context(), x, m.ID, batch.Cursor{}, true, 0)
+		return b.streamResults(r.Context(), x, r, m.ID, batch.Cursor{}, true, 0)
 	}
 	item := b.item(m)
 	if t != nil {

@@ -192,12 +192,14 @@ func (e *brokenError) Unwrap() error { return e.error }
 type lineSource struct {
 	lines lineReader
 	x     *httpapi.Exchange
+	r     *http.Request
 	rc    *http.ResponseController
 	from  *bufio.Reader
 	limit int
 	line  []byte
 	begun bool      // the first line was read
 	set   time.Time // when the read deadline was set
+	valid time.Time // when the credential was checked
 	// digest is computed over all bytes read; nil if it is not used.
 	digest hash.Hash
 	// answering means that another goroutine is writing the answer and owns its headers.
@@ -220,7 +222,7 @@ const lineTimeout = 10 * time.Minute
 
 // newLineSource reads the lines of a request. digested enables sum and compare.
 func (b *handlers) newLineSource(x *httpapi.Exchange, r *http.Request, digested bool) *lineSource {
-	s := &lineSource{lines: b.lines, x: x, rc: http.NewResponseController(x.ResponseWriter), limit: b.lines.limits.ArgumentBytes + submit.EnvelopeBytes}
+	s := &lineSource{lines: b.lines, x: x, r: r, valid: time.Now(), rc: http.NewResponseController(x.ResponseWriter), limit: b.lines.limits.ArgumentBytes + submit.EnvelopeBytes}
 	var body io.Reader = r.Body
 	if digested {
 		s.digest = sha256.New()
@@ -261,7 +263,18 @@ func (s *lineSource) wait() (line []byte, tooLong bool, err error) {
 		s.set = time.Now()
 		_ = s.rc.SetReadDeadline(s.set.Add(lineTimeout)) // a writer may not support deadlines
 	}
-	return s.read()
+	if line, tooLong, err = s.read(); err != nil {
+		return line, tooLong, err
+	}
+	// Lines can arrive for hours. If the key was narrowed, the calls that it no longer includes are
+	// refused one by one.
+	if now := time.Now(); now.Sub(s.valid) >= httpapi.DrainLook {
+		s.valid = now
+		if err := s.x.Continues(s.r); schema.KindOf(err) == schema.KindUnauthenticated {
+			return nil, false, s.giveUp(err)
+		}
+	}
+	return line, tooLong, nil
 }
 
 func (s *lineSource) next() (rec batch.Line, customID string, err error) {

@@ -35,7 +35,7 @@ func (b *handlers) results(x *httpapi.Exchange, r *http.Request) error {
 		}
 		defer done()
 	}
-	return b.streamResults(r.Context(), x, m.ID, cursor, follow, httpapi.Number(x.Query, "limit", 0))
+	return b.streamResults(r.Context(), x, r, m.ID, cursor, follow, httpapi.Number(x.Query, "limit", 0))
 }
 
 // takeAndStream stores the calls of a request and streams their results as they complete.
@@ -60,7 +60,7 @@ func (b *handlers) takeAndStream(x *httpapi.Exchange, r *http.Request, m *batch.
 		}
 		failed <- err
 	}()
-	err := b.streamResults(ctx, x, m.ID, batch.Cursor{}, true, 0)
+	err := b.streamResults(ctx, x, r, m.ID, batch.Cursor{}, true, 0)
 	cancel()
 	if takeErr := <-failed; takeErr != nil && x.Status == 0 {
 		if !again {
@@ -85,7 +85,7 @@ func (b *handlers) takeSafely(ctx context.Context, x *httpapi.Exchange, m *batch
 
 // streamResults writes results as lines. Each includes the cursor from which the next request
 // continues.
-func (b *handlers) streamResults(ctx context.Context, x *httpapi.Exchange, id schema.BatchID, after batch.Cursor, follow bool, limit int) error {
+func (b *handlers) streamResults(ctx context.Context, x *httpapi.Exchange, r *http.Request, id schema.BatchID, after batch.Cursor, follow bool, limit int) error {
 	out := &lineWriter{b: b, x: x, rc: http.NewResponseController(x.ResponseWriter), id: id, left: limit}
 	defer out.end()
 	if !follow {
@@ -106,7 +106,7 @@ func (b *handlers) streamResults(ctx context.Context, x *httpapi.Exchange, id sc
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := b.endInTime(ctx, x, cancel)
+	stop := b.endInTime(ctx, x, r, cancel)
 	defer stop()
 	out.start()
 	_ = out.rc.Flush()
@@ -118,7 +118,7 @@ func (b *handlers) streamResults(ctx context.Context, x *httpapi.Exchange, id sc
 
 // endInTime ends a stream when its credential becomes invalid, or when the front door is about to
 // stop. Its reader continues at another front door, from its cursor.
-func (b *handlers) endInTime(ctx context.Context, x *httpapi.Exchange, cancel context.CancelFunc) (stop func()) {
+func (b *handlers) endInTime(ctx context.Context, x *httpapi.Exchange, r *http.Request, cancel context.CancelFunc) (stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -129,7 +129,7 @@ func (b *handlers) endInTime(ctx context.Context, x *httpapi.Exchange, cancel co
 			case <-ctx.Done():
 				return
 			case <-look.C:
-				if b.draining() || !x.Continues() {
+				if b.draining() || x.Continues(r) != nil {
 					cancel()
 					return
 				}

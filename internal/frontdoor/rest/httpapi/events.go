@@ -35,10 +35,13 @@ type EventStream struct {
 	Tell func(out *sse.Writer, why TellReason) (more bool, err error)
 }
 
-// Continues reports whether the credential of the request is still valid: it was not revoked, has
-// not expired, and its access was not withdrawn.
-func (x *Exchange) Continues() bool {
-	return x.shared.Callers == nil || x.shared.Callers.Continues(&x.Principal) == nil
+// Continues returns nil if the request r of this exchange may continue, else why not: its credential was
+// revoked, replaced or narrowed, has expired, or its access was withdrawn.
+func (x *Exchange) Continues(r *http.Request) error {
+	if x.shared.Callers == nil {
+		return nil
+	}
+	return x.shared.Callers.Continues(r, &x.Principal)
 }
 
 // Follow answers with the stream. A HEAD request gets only its headers. It returns an error only
@@ -75,7 +78,7 @@ func (l EventStream) Follow(x *Exchange, r *http.Request) error {
 			if l.Draining() {
 				return nil
 			}
-			if !x.Continues() {
+			if x.Continues(r) != nil {
 				return nil
 			}
 			more, err = l.Tell(out, Looked)

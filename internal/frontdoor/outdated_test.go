@@ -1,0 +1,109 @@
+package frontdoor_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/pkg/bus/bustest"
+)
+
+// After a leak, a key gets a new secret with --grace 0s. Whoever holds the old one must not read on.
+func TestAllStreamsEndWhenTheirSecretEnds(t *testing.T) {
+	srv := bustest.Start(t)
+	t.Cleanup(startCountingWorker(t, srv).let)
+	d := openDoor(t, srv, frontdoor.Options{})
+	k := d.newKey(d.key, `{"name":"reader","scopes":["tools:read","tools:call","calls:read"]}`)
+	rotate := func(grace string) string {
+		t.Helper()
+		status, _, answer := d.with(d.key, "POST", "/keys/"+k.ID+"/rotate", `{"grace_seconds":`+grace+`}`, "If-Match", "*")
+		_, secret, _ := strings.Cut(answer, `"secret":"`)
+		secret, _, _ = strings.Cut(secret, `"`)
+		if status != http.StatusOK || secret == "" {
+			t.Fatal(status, answer)
+		}
+		return secret
+	}
+	former := d.allStreams(k.Secret, nil)
+	second := rotate("600")
+	current := d.allStreams(second, nil)
+	begun := time.Now()
+	third := rotate("0")
+	endSoon(t, former, begun) // they continued until the grace of their secret ended
+	endSoon(t, current, begun)
+	d.allStreams(third, nil)
+}
+
+func TestStreamsEndWhenTheirKeyIsNarrowed(t *testing.T) {
+	srv := bustest.Start(t)
+	t.Cleanup(startCountingWorker(t, srv).let)
+	d := openDoor(t, srv, frontdoor.Options{})
+	k := d.newKey(d.key, `{"name":"reader","scopes":["tools:read","tools:call","calls:read"]}`)
+	change := func(body string) {
+		t.Helper()
+		if status, _, answer := d.with(d.key, "PATCH", "/keys/"+k.ID, body, "If-Match", "*"); status != http.StatusOK {
+			t.Fatal(status, answer)
+		}
+	}
+	streams := d.allStreams(k.Secret, nil)
+	change(`{"note":"ends no stream"}`)
+	change(`{"scopes":["tools:read","tools:call","calls:read","admin:tenant"]}`)
+	begun := time.Now()
+	change(`{"scopes":["tools:call:other"]}`)
+	endSoon(t, streams, begun)
+}
+
+// The lines of a batch can be sent for hours.
+func TestNoMoreLinesAreStoredOnceTheirKeyIsRevoked(t *testing.T) {
+	srv := bustest.Start(t)
+	t.Cleanup(startCountingWorker(t, srv).let)
+	d := openDoor(t, srv, frontdoor.Options{})
+	k := d.newKey(d.key, `{"name":"sender","scopes":["tools:call","calls:read"]}`)
+	body, lines := io.Pipe()
+	r, err := http.NewRequestWithContext(t.Context(), "POST", d.base+"/batches", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+k.Secret)
+	r.Header.Set("Content-Type", "application/x-ndjson")
+	answered := make(chan int, 1)
+	go func() {
+		resp, err := d.http.Do(r)
+		if err != nil {
+			t.Error(err)
+			answered <- 0
+			return
+		}
+		resp.Body.Close()
+		answered <- resp.StatusCode
+	}()
+	send := func() error {
+		_, err := io.WriteString(lines, `{"server":"s","tool":"read","arguments":{}}`+"\n")
+		return err
+	}
+	if err := send(); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, answer := d.with(d.key, "DELETE", "/keys/"+k.ID, "", "If-Match", "*"); status != http.StatusOK {
+		t.Fatal(status, answer)
+	}
+	every, deadline := time.NewTicker(50*time.Millisecond), time.After(10*time.Second)
+	defer every.Stop()
+	defer lines.Close()
+	for {
+		select {
+		case status := <-answered:
+			if status != http.StatusUnauthorized {
+				t.Errorf("the answer is %d", status)
+			}
+			return
+		case <-every.C:
+			_ = send() // it fails once the front door has answered
+		case <-deadline:
+			t.Fatal("lines of a revoked key are stored")
+		}
+	}
+}
