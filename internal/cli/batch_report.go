@@ -178,6 +178,19 @@ func shellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
+// shellArguments quotes the arguments of a command. The name of a tool, which its server chose, must not
+// be taken for a flag.
+func shellArguments(words ...string) string {
+	quoted, mark := make([]string, len(words)), ""
+	for i, w := range words {
+		if strings.HasPrefix(w, "-") {
+			mark = "-- "
+		}
+		quoted[i] = shellWord(w)
+	}
+	return mark + strings.Join(quoted, " ")
+}
+
 // number formats n with thousands separators.
 func number(n uint64) string {
 	digits := strconv.FormatUint(n, 10)

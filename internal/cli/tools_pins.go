@@ -133,7 +133,7 @@ func diffTools(ctx context.Context, c *client, args []string) error {
 		if err := writeToolDiff(c.out, pins.Server, t); err != nil {
 			return err
 		}
-		if err := c.out.text("\n" + oneLine("Accept it: callyard tools accept "+shellWord(pins.Server)+" "+shellWord(t.Name+"@"+t.Digest)) + "\n\n"); err != nil {
+		if err := c.out.text("\n" + oneLine("Accept it: callyard tools accept "+shellArguments(pins.Server, t.Name+"@"+t.Digest)) + "\n\n"); err != nil {
 			return err
 		}
 	}

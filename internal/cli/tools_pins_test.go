@@ -81,3 +81,26 @@ func TestDefinitionsAreAcceptedByTheDigestThatWasShown(t *testing.T) {
 		}
 	}
 }
+
+// A server chooses the names of its tools, and must not get the key of an operator who copies the command.
+func TestNameOfAToolIsNoFlagOfTheCommandThatAcceptsIt(t *testing.T) {
+	plainEnvironment(t)
+	other := openDoor(t, nil)
+	name := "--url=" + other.URL + "/?"
+	pins := strings.ReplaceAll(pinsAnswer, "write it", name)
+	d := openDoor(t, map[string]answer{"GET /servers/files/pins": jsonAnswer(pins), "POST /servers/files/pins": jsonAnswer(pins)})
+	stdout, _, code := typed(t, "", "tools", "diff", "files", "--url", d.URL)
+	const command = "callyard tools accept "
+	_, shown, ok := strings.Cut(stdout, command+"-- files '--url=")
+	if code != exitOK || !ok {
+		t.Fatalf("%d %s", code, stdout)
+	}
+	shown, _, _ = strings.Cut(shown, "'\n")
+	_, stderr, code := typed(t, "", "tools", "accept", "--url", d.URL, "--", "files", "--url="+shown)
+	if got := d.asked[len(d.asked)-1]; code != exitOK || got.line != "POST /servers/files/pins" || !strings.Contains(got.body, name) {
+		t.Errorf("%d %s %+v", code, stderr, got)
+	}
+	if len(other.asked) > 0 {
+		t.Errorf("the other address was asked: %+v", other.asked)
+	}
+}

@@ -30,7 +30,7 @@ func copiesOf(frontDoor, server, tool, arguments string, keyed bool) []copyText 
 	}
 	return []copyText{
 		{"curl", "curl", "curl -sS --fail-with-body " + shell(to) + " \\\n" + key + "  --json " + shell(arguments)},
-		{"cli", "CLI", "callyard --url " + shell(frontDoor) + " call " + shell(server) + " " + shell(tool) + " " + shell(arguments)},
+		{"cli", "CLI", "callyard --url " + shell(frontDoor) + " call " + shellArguments(server, tool, arguments)},
 		{"python", "Python", "import json\nimport os\n\nimport callyard\n\nwith callyard.connect(" + literal(frontDoor) + keyPython + ") as client:\n    arguments = json.loads(" + literal(one) + ")\n    print(callyard.text(client.call(" + literal(server) + ", " + literal(tool) + ", arguments)))"},
 		{"typescript", "TypeScript", "import { createClient, textOf } from \"@callyard/client\";\n\nconst client = createClient(" + literal(frontDoor) + keyTS + ");\nconst result = await client.call(" + literal(server) + ", " + literal(tool) + ", JSON.parse(" + literal(one) + "));\nconsole.log(textOf(result));"},
 	}
@@ -42,6 +42,19 @@ func shell(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// shellArguments quotes the arguments of a command. A server chooses the names of its tools, and the
+// command must not take one for a flag such as --url, with which it would send the key elsewhere.
+func shellArguments(words ...string) string {
+	quoted, mark := make([]string, len(words)), ""
+	for i, w := range words {
+		if strings.HasPrefix(w, "-") {
+			mark = "-- "
+		}
+		quoted[i] = shell(w)
+	}
+	return mark + strings.Join(quoted, " ")
 }
 
 // literal returns a string literal for Python and JavaScript. A JSON string is valid in both.

@@ -184,3 +184,14 @@ func TestEnterInAFieldNeitherAddsAnItemNorSettlesACall(t *testing.T) {
 	p.has(t, `<textarea name="reason"`, "It has run")
 	p.hasNot(t, `<input name="reason"`)
 }
+
+// A server chooses the names of its tools. With the name --url=ADDRESS, the copied command would send the
+// key of its user there.
+func TestNameOfAToolIsNoFlagOfTheCopiedCommand(t *testing.T) {
+	if got := console.Copies("http://x:1", "s", "--url=http://y:2", `{}`)[1]; got != "callyard --url http://x:1 call -- s '--url=http://y:2' '{}'" {
+		t.Error(got)
+	}
+	if got := console.Copies("http://x:1", "s", "t", `{}`)[1]; got != "callyard --url http://x:1 call s t '{}'" {
+		t.Error(got)
+	}
+}
