@@ -60,8 +60,12 @@ func (s screen) text(text string) error {
 	return nil
 }
 
-// raw writes the bytes unchanged, with a line end if they have none.
+// raw writes a document unchanged, with a line end if it has none. On a terminal, characters of JSON that
+// could control it are written as JSON escapes, which have the same value.
 func (s screen) raw(body []byte) error {
+	if s.terminal {
+		body = escapedJSON(body)
+	}
 	if _, err := s.w.Write(body); err != nil {
 		return fmt.Errorf("writing the output: %w", err)
 	}
@@ -120,6 +124,26 @@ func visible(text string) string {
 
 func isTerminalControl(r rune) bool {
 	return r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
+}
+
+// escapedJSON returns JSON in which the characters that could control a terminal are escaped. In JSON, the
+// control characters of ASCII are escaped already, except DEL, and a return is a space.
+func escapedJSON(body []byte) []byte {
+	if bytes.IndexFunc(body, isTerminalControl) < 0 && utf8.Valid(body) {
+		return body
+	}
+	out := make([]byte, 0, len(body)+64)
+	for _, r := range string(body) {
+		switch {
+		case r == '\r':
+			out = append(out, ' ')
+		case isTerminalControl(r):
+			out = fmt.Appendf(out, `\u%04x`, r)
+		default:
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
 }
 
 // oneLine returns the text on one line, with characters that could control a terminal escaped.

@@ -2,7 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
+	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -53,5 +56,28 @@ func TestSizesAndAgesAreFormatted(t *testing.T) {
 		if got := decodedSize(text); got != want {
 			t.Errorf("decodedSize(%q) = %d, want %d", text, got, want)
 		}
+	}
+}
+
+// A tool chooses the text of its result, and JSON allows control characters beyond ASCII in it.
+func TestDocumentsDoNotControlATerminal(t *testing.T) {
+	const sent = "{\"text\":\"a\u009b2Jb\u007f\u202ec\u0085\",\r \"more\":\"é\"}\n"
+	for _, f := range []format{formatJSON, formatYAML} {
+		var b bytes.Buffer
+		s := screen{w: &b, terminal: true, format: f}
+		if err := s.document([]byte(sent)); err != nil || strings.ContainsFunc(b.String(), isTerminalControl) || !strings.Contains(b.String(), "é") {
+			t.Errorf("%s: %v, %q", f, err, b.String())
+		}
+		if f != formatJSON {
+			continue
+		}
+		var want, got any
+		if json.Unmarshal([]byte(sent), &want) != nil || json.Unmarshal(b.Bytes(), &got) != nil || !reflect.DeepEqual(want, got) {
+			t.Errorf("%q has another value", b.String())
+		}
+	}
+	var b bytes.Buffer
+	if err := (screen{w: &b, format: formatJSON}).document([]byte(sent)); err != nil || b.String() != sent {
+		t.Errorf("a pipe gets %q, %v", b.String(), err)
 	}
 }
