@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/authn/token/tokentest"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
@@ -104,6 +106,23 @@ func TestNoMoreLinesAreStoredOnceTheirKeyIsRevoked(t *testing.T) {
 			_ = send() // it fails once the front door has answered
 		case <-deadline:
 			t.Fatal("lines of a revoked key are stored")
+		}
+	}
+}
+
+func TestStreamsEndWhenTheirTokenExpires(t *testing.T) {
+	srv := bustest.Start(t)
+	t.Cleanup(startCountingWorker(t, srv).let)
+	is := tokentest.Start(t)
+	d := openDoor(t, srv, frontdoor.Options{Config: settings.FrontDoor{PublicURL: publicURL, Issuers: []settings.Issuer{is.Entry("idp")}}})
+	// Clocks may differ by 30 seconds, so the token is valid for 10 more.
+	claims := tokentest.Claims{"scope": "tools:read tools:call calls:read", "exp": time.Now().Add(-20 * time.Second).Unix(), "iat": time.Now().Add(-time.Minute).Unix()}
+	as := func(path string) string { return is.Key().Sign(t, is.Claims("ann", publicURL+path, claims), nil) }
+	for what, over := range d.allStreams(as("/mcp/s"), func() string { return as("") }) {
+		select {
+		case <-over:
+		case <-time.After(time.Minute):
+			t.Errorf("%s continues", what)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/authn/ended"
@@ -163,28 +164,44 @@ func thumbprint(c *x509.Certificate) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// Continues returns nil if the request of an authenticated principal may continue. For the principal of
-// an access token, that is until the person ends the program's access. For a key, the error is of
-// KindUnauthenticated if its secret or certificate is no longer valid, and of KindForbidden if the key
-// allows less than when the request arrived. It is fast and sends no request.
+// Continues returns nil if the request of an authenticated principal may continue: the secret or
+// certificate of a key is still valid, and the person has not ended the access of an access token. A call
+// may wait longer than its token is valid. It is fast and sends no request.
 func (c *Callers) Continues(r *http.Request, p *schema.Principal) error {
-	if g, ok := p.Grant.(*scope.Grant); ok && c.o.Ended.Has(g.Access) {
-		return schema.Errorf(schema.KindUnauthenticated, "The person has ended the access of the program.")
-	}
-	if err := c.Valid(p.Name); err != nil {
+	_, err := c.present(r, p)
+	return err
+}
+
+// Follows returns nil if the principal of a request may continue to read a stream: as [Callers.Continues],
+// and its access token has not expired, or its key allows everything that it did when the stream began.
+func (c *Callers) Follows(r *http.Request, p *schema.Principal) error {
+	now, err := c.present(r, p)
+	if err != nil {
 		return err
 	}
-	if p.Name == authn.Local || c.o.Tokens.Names(p.Name) {
-		return nil
+	if g, ok := p.Grant.(*scope.Grant); ok && g.Caller != nil && !time.Now().Before(g.Caller.Expires) {
+		return schema.Errorf(schema.KindUnauthenticated, "The access token has expired.")
+	}
+	if !now.Tenant.Is(p.Tenant) || !scope.Includes(now.Grant, p.Grant) {
+		return schema.Errorf(schema.KindForbidden, "The API key %q allows less than when the stream began.", p.Name)
+	}
+	return nil
+}
+
+// present returns what the principal of a request is now. The error is of KindUnauthenticated if its
+// credential is no longer valid.
+func (c *Callers) present(r *http.Request, p *schema.Principal) (schema.Principal, error) {
+	if g, ok := p.Grant.(*scope.Grant); ok && c.o.Ended.Has(g.Access) {
+		return *p, schema.Errorf(schema.KindUnauthenticated, "The person has ended the access of the program.")
+	}
+	if err := c.Valid(p.Name); err != nil || p.Name == authn.Local || c.o.Tokens.Names(p.Name) {
+		return *p, err
 	}
 	now, ok := c.holder(r)
 	if !ok || now.Name != p.Name {
-		return schema.Errorf(schema.KindUnauthenticated, "The secret of the API key %q with which this request began is no longer valid.", p.Name)
+		return *p, schema.Errorf(schema.KindUnauthenticated, "The secret of the API key %q with which this request began is no longer valid.", p.Name)
 	}
-	if !now.Tenant.Is(p.Tenant) || !scope.Includes(now.Grant, p.Grant) {
-		return schema.Errorf(schema.KindForbidden, "The API key %q allows less than when this request began. Send the request again.", p.Name)
-	}
-	return nil
+	return now, nil
 }
 
 // holder returns the principal that the key or client certificate of a request has now, as far as this

@@ -68,8 +68,7 @@ func (x *exchange) whileValid(ctx context.Context) (valid context.Context, cance
 			case <-valid.Done():
 				return
 			case <-look.C:
-				err := x.ep.o.Keys.Continues(x.r, &x.principal)
-				if schema.KindOf(err) == schema.KindUnauthenticated { // a wait discloses nothing that a narrower key must not see
+				if err := x.ep.o.Keys.Continues(x.r, &x.principal); err != nil {
 					end(schema.AsError(err))
 					return
 				}

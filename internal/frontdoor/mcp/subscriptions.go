@@ -113,7 +113,7 @@ func (s *subscriptions) follow(ctx context.Context, x *exchange, l *listener, ov
 		case <-s.leaving.Done():
 			return true
 		case <-look.C:
-			if s.keys != nil && s.keys.Continues(x.r, &x.principal) != nil {
+			if s.keys != nil && s.keys.Follows(x.r, &x.principal) != nil {
 				return false // the credential was revoked, replaced or narrowed, has expired, or its access was withdrawn
 			}
 		case <-beat.C:

@@ -267,10 +267,10 @@ func (s *lineSource) wait() (line []byte, tooLong bool, err error) {
 		return line, tooLong, err
 	}
 	// Lines can arrive for hours. If the key was narrowed, the calls that it no longer includes are
-	// refused one by one.
+	// refused one by one, when they leave.
 	if now := time.Now(); now.Sub(s.valid) >= httpapi.DrainLook {
 		s.valid = now
-		if err := s.x.Continues(s.r); schema.KindOf(err) == schema.KindUnauthenticated {
+		if err := s.x.Continues(s.r); err != nil {
 			return nil, false, s.giveUp(err)
 		}
 	}

@@ -129,7 +129,7 @@ func (b *handlers) endInTime(ctx context.Context, x *httpapi.Exchange, r *http.R
 			case <-ctx.Done():
 				return
 			case <-look.C:
-				if b.draining() || x.Continues(r) != nil {
+				if b.draining() || !x.Follows(r) {
 					cancel()
 					return
 				}

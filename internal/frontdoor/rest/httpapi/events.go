@@ -35,13 +35,18 @@ type EventStream struct {
 	Tell func(out *sse.Writer, why TellReason) (more bool, err error)
 }
 
-// Continues returns nil if the request r of this exchange may continue, else why not: its credential was
-// revoked, replaced or narrowed, has expired, or its access was withdrawn.
+// Continues returns nil if the request r of this exchange may continue; see [callers.Callers.Continues].
 func (x *Exchange) Continues(r *http.Request) error {
 	if x.shared.Callers == nil {
 		return nil
 	}
 	return x.shared.Callers.Continues(r, &x.Principal)
+}
+
+// Follows reports whether the caller of the request r may continue to read a stream; see
+// [callers.Callers.Follows].
+func (x *Exchange) Follows(r *http.Request) bool {
+	return x.shared.Callers == nil || x.shared.Callers.Follows(r, &x.Principal) == nil
 }
 
 // Follow answers with the stream. A HEAD request gets only its headers. It returns an error only
@@ -78,7 +83,7 @@ func (l EventStream) Follow(x *Exchange, r *http.Request) error {
 			if l.Draining() {
 				return nil
 			}
-			if x.Continues(r) != nil {
+			if !x.Follows(r) {
 				return nil
 			}
 			more, err = l.Tell(out, Looked)
