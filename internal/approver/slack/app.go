@@ -14,6 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/approval"
 	"github.com/callyard/callyard/internal/approver/notify"
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
+	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/ledger"
@@ -95,7 +96,7 @@ func Open(ctx context.Context, o Options) (*App, error) {
 		return nil, err
 	}
 	a.intake = &intake{
-		o: a.o, signing: s.Signing, client: cl, once: once, slots: make(chan struct{}, maxWork),
+		o: a.o, signing: s.Signing, client: cl, once: once, slots: make(chan struct{}, maxWork), budget: bodies.New(smallBodies, largeBodies),
 		decisions: &decisions{o: a.o, client: cl, cards: a.cards}, commands: &commands{a.o},
 	}
 	a.intake.ctx, a.intake.cancel = context.WithCancel(context.Background())

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -14,6 +13,7 @@ import (
 
 	api "github.com/slack-go/slack"
 
+	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
@@ -28,6 +28,10 @@ const (
 	maxBody = 1 << 20
 	// readFor is the timeout for reading a request.
 	readFor = 5 * time.Second
+	// smallBodies and largeBodies are the memory for all requests that are being read: for up to 64 KiB
+	// of each, and for the rest. Anybody can send them, because their signature is checked afterwards.
+	smallBodies = 8 << 20
+	largeBodies = 8 << 20
 )
 
 // Headers of a signed request.
@@ -61,9 +65,18 @@ func (i *intake) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(readFor)) // the recorder of a test does not support it
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	var held bodies.Reservation
+	defer held.Release()
+	body, err := i.budget.Read(&held, r.Body, r.ContentLength, maxBody)
 	if err != nil {
-		refuse(http.StatusBadRequest, "it arrived incomplete")
+		w.Header().Set("Connection", "close")
+	}
+	switch {
+	case errors.Is(err, bodies.ErrFull):
+		refuse(http.StatusServiceUnavailable, "too many others are being read")
+		return
+	case err != nil:
+		refuse(http.StatusBadRequest, "it is too long, or arrived incomplete")
 		return
 	}
 	if why := verify(r.Header, body, i.signing); why != "" {

@@ -7,6 +7,7 @@ import (
 
 	api "github.com/slack-go/slack"
 
+	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/pkg/bus"
 )
 
@@ -20,6 +21,7 @@ type intake struct {
 	decisions *decisions
 	commands  *commands
 	slots     chan struct{}
+	budget    *bodies.Budget
 	ctx       context.Context
 	cancel    context.CancelFunc
 	work      sync.WaitGroup
