@@ -48,7 +48,7 @@ func checkConfig(cmd *cobra.Command) error {
 			all = append(all, config.Fault{Where: served[i].Entry.Where, Message: fault.Error()})
 		}
 	}
-	environments, more, err := checkEnvironments(cmd, served)
+	environments, more, err := checkEnvironments(cmd, p.Config, served)
 	if err != nil {
 		return err
 	}

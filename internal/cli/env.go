@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/embedded"
 	"github.com/callyard/callyard/internal/episode"
 	"github.com/callyard/callyard/internal/frontdoor"
@@ -119,6 +120,9 @@ func runEnv(cmd *cobra.Command) error {
 	}
 	p.LogFindings()
 	cfg := p.Config
+	if faults := checkTrainers(cfg); len(faults) > 0 {
+		return &config.Faults{List: faults}
+	}
 	if cfg.FrontDoor.Listen == settings.FrontDoorDefaults().Listen && !cmd.Flags().Changed("listen") {
 		cfg.FrontDoor.Listen = environmentsListen
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/episode"
 	"github.com/callyard/callyard/internal/launch/sandbox"
+	"github.com/callyard/callyard/internal/setup"
 	"github.com/callyard/callyard/internal/worker"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -51,9 +52,18 @@ func noContainer(b *worker.Sandbox) string {
 	return ""
 }
 
+// checkTrainers returns a fault if a configuration that requires access tokens would let trainers in
+// without one: callyard env accepts the API keys of the configuration, and without them it is open.
+func checkTrainers(cfg *setup.Config) []config.Fault {
+	if len(cfg.FrontDoor.Issuers) == 0 || len(cfg.FrontDoor.Keys) > 0 {
+		return nil
+	}
+	return []config.Fault{config.Faultf("front_door.issuers", "is set and front_door.keys is not, but callyard env accepts API keys of the configuration only, so everybody could use it: add a key for the trainers.")}
+}
+
 // checkEnvironments reads the environments file of the command, if any, and checks it against the
 // servers. It returns a line for each environment, and the faults.
-func checkEnvironments(cmd *cobra.Command, served []worker.Served) (lines string, faults []config.Fault, err error) {
+func checkEnvironments(cmd *cobra.Command, cfg *setup.Config, served []worker.Served) (lines string, faults []config.Fault, err error) {
 	path, err := cmd.Flags().GetString("environments")
 	if err != nil || path == "" {
 		return "", nil, err
@@ -69,6 +79,7 @@ func checkEnvironments(cmd *cobra.Command, served []worker.Served) (lines string
 	if err := sayEnvironments(&b, file); err != nil {
 		return "", nil, err
 	}
+	faults = checkTrainers(cfg)
 	for _, e := range file.Sorted() {
 		used := 0
 		for i := range served {

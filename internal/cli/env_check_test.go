@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestConfigCheckComparesEnvironmentsWithServers(t *testing.T) {
@@ -42,5 +44,35 @@ func TestConfigCheckComparesEnvironmentsWithServers(t *testing.T) {
 		if said, err := checked(t, "--servers", filepath.Join(dir, "mcp.json"), "--environments", file); err != nil {
 			t.Errorf("isolation %s: %v, %s", isolation, err, said)
 		}
+	}
+}
+
+// Callyard env knows no access tokens. Without keys it would serve everybody, on an address that the
+// issuers permit.
+func TestEnvironmentsAreNotOpenIfOnlyTokensAreAccepted(t *testing.T) {
+	dir := t.TempDir()
+	const door = "data: %s\nfront_door:\n  listen: 0.0.0.0:0\n  public_url: https://calls.example.com\n  issuers:\n    - {name: corp, issuer: https://login.example.com, audiences: [https://calls.example.com]}\n"
+	path := func(name string) string { return filepath.Join(dir, name) }
+	for name, text := range map[string]string{
+		"mcp.json":      `{"mcpServers":{"calculator":{"builtin":"calculator"}}}`,
+		"tasks.jsonl":   `{"question":"Do it."}`,
+		"env.yaml":      "environments:\n  one:\n    tools: [calculator/*]\n    isolation: shared\n    tasks_file: tasks.jsonl\n",
+		"callyard.yaml": strings.Replace(door, "%s", path("data"), 1),
+	} {
+		if err := os.WriteFile(path(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"--config", path("callyard.yaml"), "--servers", path("mcp.json"), "--environments", path("env.yaml")}
+	if said, err := checked(t, args...); err == nil || !strings.Contains(said, "front_door.issuers") {
+		t.Errorf("config check: %v, %s", err, said)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	cmd := envCommand()
+	cmd.SetArgs(args)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	if err := cmd.ExecuteContext(ctx); err == nil || !strings.Contains(err.Error(), "add a key for the trainers") {
+		t.Errorf("env: %v", err)
 	}
 }
