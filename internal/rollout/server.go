@@ -126,7 +126,7 @@ func (s *Server) routes() http.Handler {
 		return map[string]string{"status": "healthy"}, err
 	})
 	if s.o.Metrics != nil {
-		mux.Handle("GET /metrics", s.o.Metrics)
+		keyed("GET /metrics", s.metrics)
 	}
 	s.openEnvRoutes(func(method, path string, f answer) { both(keyed, method, path, f) })
 	gyms := gym{s}
@@ -240,6 +240,15 @@ func (s *Server) reward(w http.ResponseWriter, r *http.Request, _ schema.Princip
 		return nil, schema.Errorf(schema.KindInvalidRequest, "%w", err)
 	}
 	return json.RawMessage(out), nil
+}
+
+// metrics serves GET /metrics. They name servers and tools, like those of a front door.
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {
+	if !who.Has(scope.ReadTools) || !who.Tenant.Is(schema.DefaultTenant) {
+		return nil, schema.Errorf(schema.KindForbidden, "Only credentials of the default tenant with the scope %s can read the metrics.", scope.ReadTools)
+	}
+	s.o.Metrics.ServeHTTP(w, r)
+	return nil, nil
 }
 
 // mayWatch returns an error for a principal that may not see the episodes of others.

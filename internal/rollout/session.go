@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/episode"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -43,9 +44,13 @@ type sessions struct {
 	closed bool
 }
 
-// add creates a session. The error is of KindUnavailable if there are too many, or the server is
-// closed.
+// add creates a session, whose episodes take the place and the processes of others. The error is of
+// KindForbidden for a principal that may call no tool, and of KindUnavailable if there are too many
+// sessions, or the server is closed.
 func (t *sessions) add(who schema.Principal, env *episode.Environment) (*session, error) {
+	if !who.Has(scope.CallTools) {
+		return nil, schema.Errorf(schema.KindForbidden, "Your credential does not have the scope %s, so it can begin no episode.", scope.CallTools)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
