@@ -170,7 +170,7 @@ func (x *exchange) toolFault(err error) ([]byte, *fault) {
 	if e.Retryable {
 		text += " You can send the same call again."
 	}
-	return errorResult(text, "callyard/error", dataOf(e)), nil
+	return errorResult(text, metaError, dataOf(e)), nil
 }
 
 // errorResult is a result with isError and one text.

@@ -15,6 +15,7 @@ func mayHold(text []byte, quoted string) bool { return bytes.Contains(text, []by
 // replaced by this endpoint's at /mcp. Clients of the legacy era receive neither that nor the
 // other members that only the modern era has.
 func (x *exchange) fitted(body []byte) []byte {
+	body = withoutOwn(body)
 	if mayHold(body, mcpwire.MetaServerInfo) && (!ofServer(x.mount) || !x.modern) {
 		var info []byte
 		if x.modern {
@@ -29,6 +30,43 @@ func (x *exchange) fitted(body []byte) []byte {
 		body = legacyStructured(body)
 	}
 	return body
+}
+
+// Members of _meta with which this endpoint answers by itself.
+const (
+	metaError        = "callyard/error"
+	metaConfirmation = "callyard/confirmation"
+)
+
+// withoutOwn removes the members of _meta that a client takes for answers of this endpoint. A server must
+// not name the page where people approve calls, nor say that a call did not run.
+func withoutOwn(body []byte) []byte {
+	if !mayHold(body, "callyard") && !mayHold(body, `\u00`) { // a letter can also be written as an escape
+		return body
+	}
+	var out []byte
+	done := 0 // the bytes of body before it are in out
+	members(body, func(key string, from, to int) {
+		if key != "_meta" || !isObject(body[from:to]) {
+			return
+		}
+		inner, found := []byte{'{'}, false
+		each(body[from:to], func(key string, value []byte) {
+			if key == metaError || key == metaConfirmation {
+				found = true
+				return
+			}
+			inner = appendMember(inner, key, value)
+		})
+		if found {
+			out = append(append(append(out, body[done:from]...), inner...), '}')
+			done = to
+		}
+	})
+	if done == 0 {
+		return body
+	}
+	return append(out, body[done:]...)
 }
 
 // legacyStructured returns a result without structured content that is not an object, which only the

@@ -330,7 +330,7 @@ func (hc *heldCalls) decide(ctx context.Context, x *exchange, h *calls.Held, tok
 			result, e = x.toolFault(err)
 			return result, true, e
 		}
-		return errorResult("The call was withdrawn and will not run.", "callyard/error", nil), true, nil
+		return errorResult("The call was withdrawn and will not run.", metaError, nil), true, nil
 	case given == "" && getString(answer, "action") == "accept": // the user was sent to the page
 		return hc.await(ctx, x, h)
 	case token != "" && (approved || rejected):
@@ -345,7 +345,7 @@ func (hc *heldCalls) decide(ctx context.Context, x *exchange, h *calls.Held, tok
 		case err != nil:
 			result, e = hc.answerSpentToken(ctx, x, h, err)
 		case c.Denied:
-			result = errorResult("The call was rejected and will not run.", "callyard/error", nil)
+			result = errorResult("The call was rejected and will not run.", metaError, nil)
 		default:
 			result = x.fitted(c.Result.Body)
 		}
@@ -376,7 +376,7 @@ func (hc *heldCalls) answerSpentToken(ctx context.Context, x *exchange, h *calls
 		if s, findErr := hc.calls.Get(ctx, h.CallID, x.principal); findErr == nil && s.State.Ended() {
 			return hc.tasks.end(ctx, x, s)
 		}
-		return errorResult(schema.AsError(err).Detail, "callyard/error", dataOf(schema.AsError(err))), nil
+		return errorResult(schema.AsError(err).Detail, metaError, dataOf(schema.AsError(err))), nil
 	}
 	return x.toolFault(err)
 }
@@ -444,7 +444,7 @@ func (hc *heldCalls) result(h *calls.Held, token string) []byte {
 	if err != nil {
 		about = nil // strings and numbers always marshal
 	}
-	return errorResult(text, "callyard/confirmation", about)
+	return errorResult(text, metaConfirmation, about)
 }
 
 // isGone reports whether an error means that the call is not known.
