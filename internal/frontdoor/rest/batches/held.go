@@ -1,6 +1,7 @@
 package batches
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -81,21 +82,16 @@ func (b *handlers) heldCalls(ctx context.Context, in *batchInput) (list HeldCall
 // confirmCalls serves POST /confirmations: the caller's own approval or denial of calls of its
 // batches.
 func (b *handlers) confirmCalls(x *httpapi.Exchange, r *http.Request) (done ConfirmedCalls, err error) {
-	const most = 256 << 10
-	body, err := x.ReadBody(r, most)
-	if err != nil {
-		return done, err
-	}
-	members, err := httpapi.ReadObject(body, most, 4, "confirm", "calls")
+	members, err := x.ReadMembers(r, 256<<10, 4, "confirm", "calls")
 	if err != nil {
 		return done, err
 	}
 	var approve bool
-	if err := httpapi.ReadMember(members, "confirm", true, "true or false", &approve); err != nil {
-		return done, err
-	}
 	var ids []schema.CallID
-	if err := httpapi.ReadMember(members, "calls", true, "an array of call ids", &ids); err != nil {
+	if err := cmp.Or(
+		httpapi.ReadMember(members, "confirm", true, "true or false", &approve),
+		httpapi.ReadMember(members, "calls", true, "an array of call ids", &ids),
+	); err != nil {
 		return done, err
 	}
 	if len(ids) == 0 || len(ids) > heldAtOnce {

@@ -3,6 +3,7 @@ package batches
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -431,17 +432,15 @@ func (l lineReader) readBatch(body []byte, o *batch.Order, open, stream *bool) (
 		return nil, httpapi.ReadMember(members, "calls", false, "an array of calls", new([]json.RawMessage))
 	}
 	var seconds uint32
-	for _, m := range []struct {
-		name, want string
-		required   bool
-		into       any
-	}{
-		{"priority", "a whole number from -10 to 10", false, &o.Priority}, {"expires_in", "a number of seconds", false, &seconds},
-		{"callback_url", "an address", false, &o.CallbackURL}, {"labels", "an object of strings", false, &o.Labels}, {"open", "true or false", false, open}, {"stream", "true or false", false, stream},
-	} {
-		if err := httpapi.ReadMember(members, m.name, m.required, m.want, m.into); err != nil {
-			return nil, err
-		}
+	if err := cmp.Or(
+		httpapi.ReadMember(members, "priority", false, "a whole number from -10 to 10", &o.Priority),
+		httpapi.ReadMember(members, "expires_in", false, "a number of seconds", &seconds),
+		httpapi.ReadMember(members, "callback_url", false, "an address", &o.CallbackURL),
+		httpapi.ReadMember(members, "labels", false, "an object of strings", &o.Labels),
+		httpapi.ReadMember(members, "open", false, "true or false", open),
+		httpapi.ReadMember(members, "stream", false, "true or false", stream),
+	); err != nil {
+		return nil, err
 	}
 	if _, given := members["expires_in"]; given {
 		o.Life = time.Duration(seconds) * time.Second

@@ -32,12 +32,7 @@ const maxLongPoll = 60 * time.Second
 
 // confirm serves POST /confirmations/{id}: the caller's own approval or denial.
 func (c *handlers) confirm(x *httpapi.Exchange, r *http.Request) error {
-	const most = 1 << 10
-	body, err := x.ReadBody(r, most)
-	if err != nil {
-		return err
-	}
-	members, err := httpapi.ReadObject(body, most, 4, "confirm")
+	members, err := x.ReadMembers(r, 1<<10, 4, "confirm")
 	if err != nil {
 		return err
 	}
@@ -55,11 +50,7 @@ func (c *handlers) confirm(x *httpapi.Exchange, r *http.Request) error {
 	if key != "" {
 		attempt = x.Principal.Name + "\x00" + key
 	}
-	ctx := r.Context()
-	if x.Span != nil {
-		ctx = x.Span.Carry(ctx)
-	}
-	done, err := c.calls.Confirm(ctx, calls.Confirmation{Token: r.PathValue("id"), Confirm: approve, Principal: x.Principal, Attempt: attempt, Replay: key != ""})
+	done, err := c.calls.Confirm(x.Span.Carry(r.Context()), calls.Confirmation{Token: r.PathValue("id"), Confirm: approve, Principal: x.Principal, Attempt: attempt, Replay: key != ""})
 	if done.CallID != "" {
 		x.Set("Callyard-Call-Id", string(done.CallID))
 		confirmed(x, &done, err)
@@ -71,7 +62,7 @@ func (c *handlers) confirm(x *httpapi.Exchange, r *http.Request) error {
 	case err != nil:
 		return err
 	case done.Denied:
-		x.SendValue(http.StatusOK, Rejected{Status: "rejected", Message: "The call was rejected and will not run.", CallID: done.CallID})
+		x.SendJSON(http.StatusOK, httpapi.Encode(Rejected{Status: "rejected", Message: "The call was rejected and will not run.", CallID: done.CallID}))
 	default:
 		submit.SendResult(x, done.Result, false)
 	}
@@ -99,13 +90,13 @@ func opCallState(d *httpapi.Document) huma.Operation {
 	op.Parameters = append(op.Parameters, openapi.PathParam("id", "The id of a call, such as the call_id of a confirmation request.", "call_06b2t8m3c0w3v2q5n7k9a1d4fz"),
 		openapi.QueryParam("wait", "The number of seconds to wait for the call to end, at most 60. Without it, or with 0, the answer is sent at once.", openapi.Integers(0, maxLongPoll.Seconds())),
 		&huma.Param{Name: "include", In: "query", Description: "With the value arguments, the answer also has the arguments of the call, if they are stored.", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"arguments"}}, Example: "arguments"})
-	op.Responses["200"] = &huma.Response{Description: "The call.", Content: map[string]*huma.MediaType{"application/json": {Schema: d.SchemaOf(reflect.TypeFor[submit.CallState]()), Example: submit.ExampleCall()}}}
+	op.Responses["200"] = callStateAnswer(d)
 	return op
 }
 
 // confirmed records the call that a confirmation ran, and its outcome.
 func confirmed(x *httpapi.Exchange, c *calls.Confirmed, err error) {
-	if x.Span == nil || c.Denied || c.Replayed {
+	if c.Denied || c.Replayed {
 		return
 	}
 	x.Span.Text(telemetry.KeyCall, string(c.CallID))

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,11 +40,7 @@ type DryRunRequest struct {
 
 // dryRunPolicy serves POST /policy/dry-run.
 func (c *handlers) dryRunPolicy(x *httpapi.Exchange, r *http.Request) (*calls.DryRun, error) {
-	body, err := x.ReadBody(r, maxDraftBody)
-	if err != nil {
-		return nil, err
-	}
-	members, err := httpapi.ReadObject(body, maxDraftBody, 4, "policy", "since", "until", "limit")
+	members, err := x.ReadMembers(r, maxDraftBody, 4, "policy", "since", "until", "limit")
 	if err != nil {
 		return nil, err
 	}
@@ -58,13 +55,13 @@ func (c *handlers) dryRunPolicy(x *httpapi.Exchange, r *http.Request) (*calls.Dr
 func readDryRun(members map[string]json.RawMessage, now time.Time) (q calls.DryRunQuery, err error) {
 	text, limit := "", dryRunChanges
 	q.From, q.To = now.Add(-dryRunAge).UTC(), now.UTC()
-	if err := errors.Join(
+	if err := cmp.Or(
 		httpapi.ReadMember(members, "policy", true, "a string, the text of a policy file", &text),
 		httpapi.ReadMember(members, "since", false, "a time such as 2026-01-02T15:04:05Z", &q.From),
 		httpapi.ReadMember(members, "until", false, "a time such as 2026-01-02T15:04:05Z", &q.To),
 		httpapi.ReadMember(members, "limit", false, "a whole number", &limit),
 	); err != nil {
-		return q, schema.AsError(err)
+		return q, err
 	}
 	if limit < 0 || limit > maxDryRunChanges {
 		return q, schema.Errorf(schema.KindInvalidRequest, "The member limit must be from 0 to %d.", maxDryRunChanges)

@@ -30,7 +30,7 @@ func listFilter(who *schema.Principal, asked, tenant string) (of schema.Tenants,
 	return schema.Tenants{}, principals, nil
 }
 
-// seenBy is whose without the filter by tenant.
+// seenBy is listFilter without the filter by tenant.
 func seenBy(who *schema.Principal, asked string) (of schema.Tenants, principals []string, err error) {
 	of = schema.OnlyTenant(who.Tenant)
 	if asked == "" || asked == who.Name {

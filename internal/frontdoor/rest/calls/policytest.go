@@ -2,8 +2,8 @@ package calls
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"reflect"
 
@@ -37,11 +37,7 @@ type PolicyTestPrincipal struct {
 // testPolicy serves POST /policy/test. The arguments are neither stored nor logged.
 func (c *handlers) testPolicy(x *httpapi.Exchange, r *http.Request) (*calls.PolicyDecision, error) {
 	limit := maxDraftBody + c.limits.ArgumentBytes + submit.EnvelopeBytes
-	body, err := x.ReadBody(r, limit)
-	if err != nil {
-		return nil, err
-	}
-	members, err := httpapi.ReadObject(body, limit, c.limits.ArgumentDepth+1, "server", "tool", "arguments", "policy", "principal")
+	members, err := x.ReadMembers(r, limit, c.limits.ArgumentDepth+1, "server", "tool", "arguments", "policy", "principal")
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +54,8 @@ func (c *handlers) testPolicy(x *httpapi.Exchange, r *http.Request) (*calls.Poli
 			return nil, err
 		}
 	}
-	if err := errors.Join(httpapi.ReadMember(members, "policy", false, "a string, the text of a policy file", &text), readPrincipal(members["principal"], call)); err != nil {
-		return nil, schema.AsError(err)
+	if err := cmp.Or(httpapi.ReadMember(members, "policy", false, "a string, the text of a policy file", &text), readPrincipal(members["principal"], call)); err != nil {
+		return nil, err
 	}
 	var draft *risk.Policy
 	if drafted {
@@ -81,19 +77,17 @@ func readPrincipal(raw json.RawMessage, call *schema.Call) error {
 		return httpapi.BadMember("principal", "an object with name, owner, groups and tenant")
 	}
 	p := schema.Principal{}
-	for _, err := range []error{
+	if err := cmp.Or(
 		httpapi.ReadMember(members, "name", true, "a string", &p.Name),
 		httpapi.ReadMember(members, "owner", false, "a string", &p.Owner),
 		httpapi.ReadMember(members, "groups", false, "a list of strings", &p.Groups),
 		httpapi.ReadMember(members, "tenant", false, "a string, the name of a tenant", &p.Tenant),
-	} {
-		if err != nil {
-			e := schema.AsError(err)
-			for i := range e.Faults {
-				e.Faults[i].Pointer = "/principal" + e.Faults[i].Pointer
-			}
-			return e
+	); err != nil {
+		e := schema.AsError(err)
+		for i := range e.Faults {
+			e.Faults[i].Pointer = "/principal" + e.Faults[i].Pointer
 		}
+		return e
 	}
 	if p.Name == "" {
 		return httpapi.BadMember("principal", "an object with a name that is not empty")

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"net/http"
 	"reflect"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/openapi"
 	"github.com/callyard/callyard/internal/frontdoor/rest/submit"
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -49,7 +51,7 @@ func (c *handlers) sendCallWith(x *httpapi.Exchange, r *http.Request, s *calls.S
 		return err
 	}
 	if len(args) > 0 {
-		body = append(append(append(body[:len(body)-1], `,"arguments":`...), args...), '}')
+		body = rawjson.With(body, "arguments", args)
 	}
 	x.SendJSON(http.StatusOK, body)
 	return nil
@@ -98,20 +100,15 @@ const maxReason = 1000
 // settleCall serves POST /calls/{id}/settle: a person states the outcome of a call whose outcome
 // is unknown, or that was given up.
 func (c *handlers) settleCall(x *httpapi.Exchange, r *http.Request) error {
-	const most = 4 << 10
-	body, err := x.ReadBody(r, most)
-	if err != nil {
-		return err
-	}
-	members, err := httpapi.ReadObject(body, most, 4, "as", "reason")
+	members, err := x.ReadMembers(r, 4<<10, 4, "as", "reason")
 	if err != nil {
 		return err
 	}
 	var as, reason string
-	if err := httpapi.ReadMember(members, "as", true, "done, failed or run-again", &as); err != nil {
-		return err
-	}
-	if err := httpapi.ReadMember(members, "reason", true, "a reason", &reason); err != nil {
+	if err := cmp.Or(
+		httpapi.ReadMember(members, "as", true, "done, failed or run-again", &as),
+		httpapi.ReadMember(members, "reason", true, "a reason", &reason),
+	); err != nil {
 		return err
 	}
 	v := calls.Settlement{Reason: truncate.Head(reason, maxReason)}
@@ -145,8 +142,8 @@ func settledBy(who *schema.Principal) schema.Tenants {
 	return schema.Tenants{}
 }
 
-func callStateAnswer(d *httpapi.Document, description string) *huma.Response {
-	return &huma.Response{Description: description, Content: map[string]*huma.MediaType{"application/json": {Schema: d.SchemaOf(reflect.TypeFor[submit.CallState]()), Example: submit.ExampleCall()}}}
+func callStateAnswer(d *httpapi.Document) *huma.Response {
+	return &huma.Response{Description: "The call.", Content: map[string]*huma.MediaType{"application/json": {Schema: d.SchemaOf(reflect.TypeFor[submit.CallState]()), Example: submit.ExampleCall()}}}
 }
 
 func callIDParam() *huma.Param {
@@ -157,7 +154,7 @@ func opCancelCall(d *httpapi.Document) huma.Operation {
 	op := openapi.Operation(http.MethodPost, "/calls/{id}/cancel", "cancel-call", openapi.TagCalls, "Cancel a call",
 		"Cancels a call that is held or has not been sent: it ends as canceled and never runs. A running call is asked to stop, and ends as succeeded, as failed, or as unknown with cancel_requested. A call that has ended does not change.", http.StatusNotFound, http.StatusConflict)
 	op.Parameters = []*huma.Param{callIDParam()}
-	op.Responses["200"] = callStateAnswer(d, "The call.")
+	op.Responses["200"] = callStateAnswer(d)
 	return op
 }
 
@@ -166,6 +163,6 @@ func opSettle(d *httpapi.Document) huma.Operation {
 		"Records the outcome of a call that was sent and whose outcome is unknown, or that was given up: done, failed, or run-again, which runs it once more for its caller. You can settle your own calls and those of your tenant; with the scope admin in the default tenant, those of all tenants.", http.StatusNotFound, http.StatusConflict)
 	op.Parameters = []*huma.Param{callIDParam()}
 	op.RequestBody = openapi.JSONBody(d.SchemaOf(reflect.TypeFor[SettleRequest]()), true, "The outcome and the reason.", map[string]any{"as": "done", "reason": "the invoice is in the books"})
-	op.Responses["200"] = callStateAnswer(d, "The call.")
+	op.Responses["200"] = callStateAnswer(d)
 	return op
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"reflect"
 	"slices"
 	"sort"
@@ -51,6 +52,15 @@ func ReadObject(body []byte, limit, depth int, known ...string) (map[string]json
 	return nil, e
 }
 
+// ReadMembers reads the whole body, and parses it like [ReadObject].
+func (x *Exchange) ReadMembers(r *http.Request, limit, depth int, known ...string) (map[string]json.RawMessage, error) {
+	body, err := x.ReadBody(r, limit)
+	if err != nil {
+		return nil, err
+	}
+	return ReadObject(body, limit, depth, known...)
+}
+
 // meant returns the known member that differs from name only in case.
 func meant(known []string, name string) string {
 	for _, k := range known {
@@ -65,6 +75,11 @@ func meant(known []string, name string) string {
 func Pointer(name string) string {
 	name = problem.Printable(name, 128)
 	return "/" + strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}
+
+// PathPointer returns the JSON pointer of a path such as include[0].tool.
+func PathPointer(path string) string {
+	return "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(path)
 }
 
 // ReadMember decodes one member into v. want describes the expected value in words.

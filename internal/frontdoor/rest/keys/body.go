@@ -24,11 +24,7 @@ type members map[string]json.RawMessage
 
 // read parses a body with these members.
 func (h *handlers) read(x *httpapi.Exchange, r *http.Request, known ...string) (members, error) {
-	body, err := x.ReadBody(r, maxBodyBytes)
-	if err != nil {
-		return nil, err
-	}
-	return httpapi.ReadObject(body, maxBodyBytes, h.depth, known...)
+	return x.ReadMembers(r, maxBodyBytes, h.depth, known...)
 }
 
 // applyTo applies the requested settings of a key. Absent members leave a setting unchanged. A role

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -135,11 +136,7 @@ func (h *pinHandlers) accept(x *httpapi.Exchange, r *http.Request) (now *ServerP
 
 // read parses the body of an acceptance.
 func (h *pinHandlers) read(x *httpapi.Exchange, r *http.Request) ([]catalog.Acceptance, error) {
-	body, err := x.ReadBody(r, maxAcceptBytes)
-	if err != nil {
-		return nil, err
-	}
-	members, err := httpapi.ReadObject(body, maxAcceptBytes, h.depth, "tools")
+	members, err := x.ReadMembers(r, maxAcceptBytes, h.depth, "tools")
 	if err != nil {
 		return nil, err
 	}
@@ -153,13 +150,13 @@ func (h *pinHandlers) read(x *httpapi.Exchange, r *http.Request) ([]catalog.Acce
 	all := make([]catalog.Acceptance, len(items))
 	for i, raw := range items {
 		of, err := httpapi.ReadObject(raw, maxAcceptBytes, h.depth, "name", "digest")
-		if err == nil {
-			err = httpapi.ReadMember(of, "name", true, "a string, the name of a tool", &all[i].Tool)
-		}
-		if err == nil {
-			err = httpapi.ReadMember(of, "digest", true, "a string, the digest of the definition that was reviewed", &all[i].Digest)
-		}
 		if err != nil {
+			return nil, err
+		}
+		if err := cmp.Or(
+			httpapi.ReadMember(of, "name", true, "a string, the name of a tool", &all[i].Tool),
+			httpapi.ReadMember(of, "digest", true, "a string, the digest of the definition that was reviewed", &all[i].Digest),
+		); err != nil {
 			return nil, err
 		}
 	}

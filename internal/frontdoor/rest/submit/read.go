@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -29,19 +30,17 @@ func ReadFreshness(r *http.Request, call *schema.Call) {
 
 // ReadMembers reads the members that name a call and limit it. most is the maximum timeout.
 func ReadMembers(members map[string]json.RawMessage, call *schema.Call, most time.Duration) error {
-	if err := httpapi.ReadMember(members, "server", true, "a string, the id of a server", &call.Server); err != nil {
-		return err
-	}
-	if err := httpapi.ReadMember(members, "tool", true, "a string, the name of a tool", &call.Tool); err != nil {
+	var ms json.Number
+	if err := cmp.Or(
+		httpapi.ReadMember(members, "server", true, "a string, the id of a server", &call.Server),
+		httpapi.ReadMember(members, "tool", true, "a string, the name of a tool", &call.Tool),
+		httpapi.ReadMember(members, "timeout_ms", false, "a number of milliseconds", &ms),
+	); err != nil {
 		return err
 	}
 	call.Arguments = []byte("{}")
 	if raw, ok := members["arguments"]; ok {
 		call.Arguments = raw // verbatim; the gate validates them
-	}
-	var ms json.Number
-	if err := httpapi.ReadMember(members, "timeout_ms", false, "a number of milliseconds", &ms); err != nil {
-		return err
 	}
 	if raw := members["timeout_ms"]; len(raw) > 0 && raw[0] == '"' {
 		return schema.Errorf(schema.KindInvalidRequest, "The member timeout_ms must be a number, not a string.")

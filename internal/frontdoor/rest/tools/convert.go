@@ -57,11 +57,7 @@ func opConvert(d *httpapi.Document) huma.Operation {
 
 // convert serves POST /convert.
 func (h *toolCallHandlers) convert(x *httpapi.Exchange, r *http.Request) (answer Conversion, err error) {
-	body, err := x.ReadBody(r, maxConvertBytes)
-	if err != nil {
-		return answer, err
-	}
-	members, err := httpapi.ReadObject(body, maxConvertBytes, maxConvertDepth, "from", "to", "tools", "calls")
+	members, err := x.ReadMembers(r, maxConvertBytes, maxConvertDepth, "from", "to", "tools", "calls")
 	if err != nil {
 		return answer, err
 	}

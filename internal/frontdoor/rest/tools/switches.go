@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"time"
@@ -65,18 +66,14 @@ func switchOf(sw *switchtable.Switch) Switch {
 // readSwitch reads enabled and reason from the body and returns its members. others are the names
 // of additional members.
 func (h *toolHandlers) readSwitch(x *httpapi.Exchange, r *http.Request, in *SwitchRequest, others ...string) (map[string]json.RawMessage, error) {
-	body, err := x.ReadBody(r, maxSwitchBytes)
+	members, err := x.ReadMembers(r, maxSwitchBytes, h.depth, append([]string{"enabled", "reason"}, others...)...)
 	if err != nil {
 		return nil, err
 	}
-	members, err := httpapi.ReadObject(body, maxSwitchBytes, h.depth, append([]string{"enabled", "reason"}, others...)...)
-	if err != nil {
-		return nil, err
-	}
-	if err := httpapi.ReadMember(members, "enabled", true, "true or false", &in.Enabled); err != nil {
-		return nil, err
-	}
-	if err := httpapi.ReadMember(members, "reason", false, "a string", &in.Reason); err != nil {
+	if err := cmp.Or(
+		httpapi.ReadMember(members, "enabled", true, "true or false", &in.Enabled),
+		httpapi.ReadMember(members, "reason", false, "a string", &in.Reason),
+	); err != nil {
 		return nil, err
 	}
 	if len(in.Reason) > maxReasonBytes {
