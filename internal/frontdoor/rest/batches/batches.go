@@ -8,7 +8,6 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/batch"
@@ -108,7 +107,7 @@ func (b *handlers) items(tenant schema.TenantID, page ...*batch.Manifest) []Batc
 func (b *handlers) item(m *batch.Manifest) *Batch { return &b.items(m.Principal.Tenant, m)[0] }
 
 // View returns the JSON of GET /batches/{id}.
-func View(m *batch.Manifest) []byte { return bytes.TrimSpace(httpapi.Encode(batchItem(m))) }
+func View(m *batch.Manifest) []byte { return httpapi.EncodeInline(batchItem(m)) }
 
 // batchItem returns the view of a batch without held calls.
 func batchItem(m *batch.Manifest) Batch {
@@ -384,7 +383,7 @@ func (b *handlers) events(x *httpapi.Exchange, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	n, last := 0, ""
+	n, last := 0, []byte(nil)
 	changes := func() (<-chan struct{}, func()) { return b.batches.Changes(m.Principal.Tenant, id) }
 	return httpapi.EventStream{Heartbeat: b.heartbeat, Draining: b.draining, Changes: changes, Tell: func(out *sse.Writer, why httpapi.TellReason) (bool, error) {
 		if why != httpapi.First {
@@ -392,12 +391,12 @@ func (b *handlers) events(x *httpapi.Exchange, r *http.Request) error {
 				return false, err
 			}
 		}
-		text := strings.TrimSuffix(string(httpapi.Encode(b.item(m))), "\n")
-		if text == last {
+		now := httpapi.EncodeInline(b.item(m))
+		if bytes.Equal(now, last) {
 			return m.State != batch.Ended, nil
 		}
 		n++
-		last = text
-		return m.State != batch.Ended, out.Event("batch", strconv.Itoa(n), []byte(text))
+		last = now
+		return m.State != batch.Ended, out.Event("batch", strconv.Itoa(n), now)
 	}}.Follow(x, r)
 }

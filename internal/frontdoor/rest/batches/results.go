@@ -216,7 +216,7 @@ func (h *BatchResult) append(dst []byte) []byte {
 func appendText(dst []byte, text string) []byte {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c > '~' {
-			return append(dst, bytes.TrimSuffix(httpapi.Encode(text), []byte("\n"))...)
+			return append(dst, httpapi.EncodeInline(text)...)
 		}
 	}
 	return append(append(append(dst, '"'), text...), '"')

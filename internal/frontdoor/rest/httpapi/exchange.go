@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -155,16 +154,6 @@ const (
 
 // SendJSON answers with JSON, verbatim.
 func (x *Exchange) SendJSON(status int, body []byte) { x.Send(status, x.shared.fixed.json, body) }
-
-// SendValue answers with v as encoded by encoding/json, with HTML escaped.
-func (x *Exchange) SendValue(status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		x.Fail(schema.Errorf(schema.KindInternal, "The answer cannot be encoded: %w", err))
-		return
-	}
-	x.SendJSON(status, body)
-}
 
 // Send answers with the bytes, unchanged. contentType is one of the fixed header values.
 func (x *Exchange) Send(status int, contentType []string, body []byte) {

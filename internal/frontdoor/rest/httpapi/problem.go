@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"io"
@@ -74,6 +75,10 @@ func Encode(v any) []byte {
 	}
 	return line
 }
+
+// EncodeInline is like [Encode] without the line feed at the end, for JSON inside an event or inside
+// other JSON.
+func EncodeInline(v any) []byte { return bytes.TrimSuffix(Encode(v), []byte("\n")) }
 
 // fromHuma converts Huma's refusals into problem documents. Huma repeats the caller's input, so
 // only the locations and the expectations are kept.

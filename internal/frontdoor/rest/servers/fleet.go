@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -163,8 +162,8 @@ func (f *fleetHandlers) follow(x *httpapi.Exchange, r *http.Request) error {
 				tell = f.changes(x)
 			}
 		case httpapi.Changed:
-			if err := settle(r.Context()); err != nil {
-				return false, err
+			if !settle(r.Context()) {
+				return false, nil
 			}
 		}
 		n++
@@ -187,8 +186,8 @@ func (f *fleetHandlers) changes(x *httpapi.Exchange) func(out *sse.Writer) error
 			if !seen.Changed(&c) {
 				continue
 			}
-			data := httpapi.Encode(FleetChange{Type: string(c.Type), At: c.At, Server: c.Server, Tool: c.Tool, Set: c.Set, Tenant: c.Tenant, Actor: c.Actor, Reason: c.Reason})
-			err = errors.Join(err, out.Event("change", "", bytes.TrimSuffix(data, []byte("\n"))))
+			data := httpapi.EncodeInline(FleetChange{Type: string(c.Type), At: c.At, Server: c.Server, Tool: c.Tool, Set: c.Set, Tenant: c.Tenant, Actor: c.Actor, Reason: c.Reason})
+			err = errors.Join(err, out.Event("change", "", data))
 		}
 		return err
 	}

@@ -81,12 +81,7 @@ func (h *resourceHandlers) listResources(x *httpapi.Exchange, r *http.Request) e
 	if x.Query.Has("timeout_ms") {
 		return httpapi.BadParameter("timeout_ms", "can be used only with uri; the list is returned at once")
 	}
-	d, err := x.Operated(h.catalog).Definitions(schema.ServerID(r.PathValue("id")))
-	if err != nil {
-		return err
-	}
-	sendList(x, "resources", d.Resources)
-	return nil
+	return sendDefinitions(x, h.catalog, r, "resources", func(d *schema.Definitions) []json.RawMessage { return d.Resources })
 }
 
 // readResource serves GET /servers/{id}/resources/{uri}, with the URI percent-encoded. A URI without

@@ -205,15 +205,12 @@ func entryError(id schema.ServerID, err error) error {
 	}
 	first := faults.List[0]
 	e := schema.Errorf(schema.KindInvalidRequest, "The server cannot be added: %s %s", strings.TrimPrefix(first.Path, "mcpServers."+string(id)+"."), first.Message)
-	brackets := strings.NewReplacer("[", "/", "]", "", ".", "/")
 	for _, f := range faults.List {
-		inside, ok := strings.CutPrefix(f.Path, "mcpServers."+string(id)+".")
-		if !ok {
-			inside = ""
-		} else {
-			inside = "/" + brackets.Replace(inside)
+		pointer := "" // the whole entry
+		if inside, ok := strings.CutPrefix(f.Path, "mcpServers."+string(id)+"."); ok {
+			pointer = httpapi.PathPointer(inside)
 		}
-		e.Faults = append(e.Faults, schema.Fault{Pointer: inside, Message: f.Message})
+		e.Faults = append(e.Faults, schema.Fault{Pointer: pointer, Message: f.Message})
 	}
 	return e
 }

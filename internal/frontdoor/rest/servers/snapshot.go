@@ -1,9 +1,7 @@
 package servers
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -62,7 +60,7 @@ func (s *snapshot) get(since time.Time, fleet func() Fleet) []byte {
 	s.last = p
 	s.mu.Unlock()
 	defer close(p.done)
-	p.data = bytes.TrimSuffix(httpapi.Encode(fleet()), []byte("\n"))
+	p.data = httpapi.EncodeInline(fleet())
 	return p.data
 }
 
@@ -74,12 +72,8 @@ const (
 	maxSettle = 500 * time.Millisecond
 )
 
-var errLeft = errors.New("the client disconnected")
-
-// settle waits for more changes that may follow the first one.
-func settle(ctx context.Context) error {
-	if !sleep.For(minSettle+rand.N(maxSettle-minSettle), ctx.Done()) {
-		return errLeft
-	}
-	return nil
+// settle waits for more changes that may follow the first one. It returns false if the client
+// disconnects.
+func settle(ctx context.Context) bool {
+	return sleep.For(minSettle+rand.N(maxSettle-minSettle), ctx.Done())
 }

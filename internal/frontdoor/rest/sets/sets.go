@@ -230,16 +230,11 @@ func (h *handlers) read(x *httpapi.Exchange, r *http.Request) (set toolset.Set, 
 	if faults := set.Check(); len(faults) > 0 {
 		e := schema.Errorf(schema.KindInvalidRequest, "The set is invalid: %s %s", faults[0].Path, faults[0].Message)
 		for _, f := range faults {
-			e.Faults = append(e.Faults, schema.Fault{Pointer: pointerOf(f.Path), Message: f.Message})
+			e.Faults = append(e.Faults, schema.Fault{Pointer: httpapi.PathPointer(f.Path), Message: f.Message})
 		}
 		return set, e
 	}
 	return set, nil
-}
-
-// pointerOf returns the JSON pointer of a path such as include[0].tool.
-func pointerOf(path string) string {
-	return "/" + strings.NewReplacer(".", "/", "[", "/", "]", "").Replace(path)
 }
 
 // condition returns the revision that a request with these headers changes, or 0 for a set that

@@ -12,15 +12,16 @@ import (
 // DurableOptions holds the caller's wishes for storing a call and waiting for it.
 type DurableOptions struct {
 	preference
-	key, fingerprint string
-	Callback         string
+	Key         string // the Idempotency-Key, or "" if there is none
+	Fingerprint string // of the request, if it has a key
+	Callback    string
 	// TellOutcome adds the member outcome to the result.
 	TellOutcome bool
 }
 
 // durable reports whether the call must be stored before it runs.
 func (w *DurableOptions) durable() bool {
-	return w.preference.durable() || w.key != "" || w.Callback != ""
+	return w.preference.durable() || w.Key != "" || w.Callback != ""
 }
 
 // ReadDurableOptions reads the headers that make a call durable. Most calls have none. The fingerprint of the
@@ -29,14 +30,14 @@ func ReadDurableOptions(r *http.Request, body []byte) (w DurableOptions, err err
 	if headers := r.Header["Prefer"]; len(headers) > 0 {
 		w.preference = preferred(headers)
 	}
-	if w.key, err = httpapi.IdempotencyKey(r); err != nil {
+	if w.Key, err = httpapi.IdempotencyKey(r); err != nil {
 		return w, err
 	}
 	if headers := r.Header[httpapi.HeaderCallback]; len(headers) > 0 {
 		w.Callback = headers[0]
 	}
-	if w.key != "" {
-		w.fingerprint = httpapi.Fingerprint(r, body)
+	if w.Key != "" {
+		w.Fingerprint = httpapi.Fingerprint(r, body)
 	}
 	return w, nil
 }

@@ -51,9 +51,7 @@ func (u *Runner) stream(ctx context.Context, x *httpapi.Exchange, req calls.Requ
 		case <-beat.C:
 			err = out.Beat()
 		case end := <-done:
-			if x.Span != nil {
-				noteOutcome(x, &end.out, end.err)
-			}
+			noteOutcome(x, &end.out, end.err)
 			return u.endStream(x, call, out, progress, end)
 		}
 		if err != nil {
@@ -72,7 +70,7 @@ func (u *Runner) endStream(x *httpapi.Exchange, call *schema.Call, out *sse.Writ
 	case end.out.Held != nil && !out.Begun():
 		u.held(x, end.out.Held)
 	case end.out.Held != nil:
-		_ = out.Event("held", "", httpapi.Encode(u.Confirmation(end.out.Held)))
+		_ = out.Event("held", "", httpapi.EncodeInline(u.Confirmation(end.out.Held)))
 	case end.err == nil:
 		if !out.Begun() {
 			x.Set("Callyard-Call-Id", string(call.ID))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -47,19 +48,14 @@ func New(d *httpapi.Document, o Options) *Runner {
 // Run submits the call and answers with its outcome. It answers with an event stream if the caller
 // requested one and does not want the call stored.
 func (u *Runner) Run(x *httpapi.Exchange, r *http.Request, call *schema.Call, w DurableOptions) error {
-	req := calls.Request{Call: call, Durable: w.preference.durable(), Key: w.key, Fingerprint: w.fingerprint, CallbackURL: w.Callback, Async: w.AtOnce()}
-	ctx := r.Context()
-	if x.Span != nil {
-		note(x, call)
-		ctx = x.Span.Carry(ctx)
-	}
+	req := calls.Request{Call: call, Durable: w.preference.durable(), Key: w.Key, Fingerprint: w.Fingerprint, CallbackURL: w.Callback, Async: w.AtOnce()}
+	note(x, call)
+	ctx := x.Span.Carry(r.Context())
 	if !w.durable() && WantsEvents(r.Header["Accept"]) {
 		return u.stream(ctx, x, req)
 	}
 	out, err := u.calls.Submit(ctx, req)
-	if x.Span != nil {
-		noteOutcome(x, &out, err)
-	}
+	noteOutcome(x, &out, err)
 	switch {
 	case err != nil:
 		return err
@@ -156,7 +152,7 @@ func (u *Runner) held(x *httpapi.Exchange, h *calls.Held) {
 	if h.Replayed {
 		x.Set("Idempotency-Replayed", "true")
 	}
-	x.SendValue(http.StatusAccepted, u.Confirmation(h))
+	x.SendJSON(http.StatusAccepted, httpapi.Encode(u.Confirmation(h)))
 }
 
 // Body returns the CallState of a call as JSON. The server's result is included byte for byte, so
@@ -166,8 +162,7 @@ func (u *Runner) Body(ctx context.Context, s *calls.Status) ([]byte, error) {
 	if err != nil || len(result) == 0 {
 		return body, err
 	}
-	body = append(body[:len(body)-1], `,"result":`...)
-	return append(append(body, result...), '}'), nil
+	return rawjson.With(body, "result", result), nil
 }
 
 // View returns the CallState of a call as JSON without its result, and the result.

@@ -109,13 +109,9 @@ func callable(seen *catalog.Seen, in *toolListInput) (tools []listed, unknown []
 		}
 		return tools, nil, nil
 	}
-	servers := seen.Servers()
-	if in.Server != "" {
-		s, err := seen.Server(in.Server)
-		if err != nil {
-			return nil, nil, err
-		}
-		servers = []catalog.Server{s}
+	servers, err := in.servers(seen)
+	if err != nil {
+		return nil, nil, err
 	}
 	for _, s := range servers {
 		of, err := seen.Tools(s.ID)
@@ -192,11 +188,7 @@ func (h *toolHandlers) choose(ctx context.Context, in *toolListInput) (*toolList
 		list.Tokens += shape.Tokens
 		shown = append(shown, shape)
 		if f == format.MCP {
-			item := ToolItem{Server: t.Server, Name: t.Name, NameInSet: t.setName, Enabled: true, Offline: t.Offline, Definition: openapi.AnyObject{RawMessage: t.Raw}}
-			if t.Change != nil {
-				item.Changed = t.Change.Text()
-			}
-			page.Tools = append(page.Tools, item)
+			page.Tools = append(page.Tools, itemOf(&t.Tool, t.setName))
 			continue
 		}
 		list.Names = append(list.Names, ProviderToolName{Name: shape.Name, Server: t.Server, Tool: t.Name, Tokens: shape.Tokens, Strict: shape.Strict})

@@ -112,14 +112,8 @@ func (h *toolCallHandlers) toolCalls(x *httpapi.Exchange, r *http.Request) error
 	if b.wish, err = submit.ReadDurableOptions(r, body); err != nil {
 		return err
 	}
-	if b.key, err = httpapi.IdempotencyKey(r); err != nil {
-		return err
-	}
-	if (b.key != "" || b.wish.Preferred()) && !h.calls.CanStore() {
+	if (b.wish.Key != "" || b.wish.Preferred()) && !h.calls.CanStore() {
 		return schema.Errorf(schema.KindUnavailable, "Durable calls are not available here; send the calls without Idempotency-Key and Prefer.")
-	}
-	if b.key != "" {
-		b.print = httpapi.Fingerprint(r, body)
 	}
 	if b.names.own, err = ownNames(x.Query.Get("own")); err != nil {
 		return err
@@ -165,8 +159,6 @@ type block struct {
 	handlers *toolCallHandlers
 	ctx      context.Context // of the request; it limits every call
 	base     *schema.Call    // template of all calls
-	key      string          // the Idempotency-Key; "" if there is none
-	print    string
 	wish     submit.DurableOptions
 	names    names
 

@@ -87,8 +87,8 @@ func (b *block) one(i int) {
 func (b *block) submit(call *schema.Call, i int) (calls.Outcome, error) {
 	c := b.handlers.calls
 	req := calls.Request{Call: call, Durable: b.wish.Preferred(), Async: b.wish.AtOnce()}
-	if b.key != "" {
-		req.Key, req.Fingerprint = b.key+"#"+strconv.Itoa(b.items[i].Index), b.print
+	if b.wish.Key != "" {
+		req.Key, req.Fingerprint = b.wish.Key+"#"+strconv.Itoa(b.items[i].Index), b.wish.Fingerprint
 	}
 	out, err := c.Submit(b.ctx, req)
 	if err != nil || out.Accepted == nil || b.wish.AtOnce() {
@@ -187,11 +187,11 @@ func (b *block) encode() []byte {
 	if b.items == nil {
 		b.items = make([]ToolCallItem, 0)
 	}
-	out := append([]byte(`{"format":`), trimmed(httpapi.Encode(b.format))...)
+	out := append([]byte(`{"format":`), httpapi.EncodeInline(b.format)...)
 	out = append(append(out, `,"messages":`...), messages...)
-	out = append(append(out, `,"calls":`...), trimmed(httpapi.Encode(b.items))...)
+	out = append(append(out, `,"calls":`...), httpapi.EncodeInline(b.items)...)
 	if len(b.own) > 0 {
-		out = append(append(out, `,"own_calls":`...), trimmed(httpapi.Encode(b.own))...)
+		out = append(append(out, `,"own_calls":`...), httpapi.EncodeInline(b.own)...)
 	}
 	return append(out, '}')
 }

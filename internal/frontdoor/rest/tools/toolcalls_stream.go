@@ -1,12 +1,12 @@
 package tools
 
 import (
-	"bytes"
 	"context"
 	"sync"
 	"time"
 
 	"github.com/callyard/callyard/internal/frontdoor/rest/httpapi"
+	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
 // stream runs the calls and sends an event for each as it ends, then one with the whole answer.
@@ -27,7 +27,7 @@ func (b *block) stream(x *httpapi.Exchange) error {
 		return nil
 	}
 	for i := range b.own {
-		if out.Event("own_call", "", trimmed(httpapi.Encode(b.own[i]))) != nil {
+		if out.Event("own_call", "", httpapi.EncodeInline(b.own[i])) != nil {
 			return nil
 		}
 	}
@@ -62,10 +62,5 @@ func (b *block) event(i int) []byte {
 		messages, notes = b.format.Messages(one)
 		item.Notes = notes[0]
 	}
-	body := trimmed(httpapi.Encode(item))
-	body = append(body[:len(body)-1], `,"messages":`...)
-	return append(append(body, messages...), '}')
+	return rawjson.With(httpapi.EncodeInline(item), "messages", messages)
 }
-
-// trimmed returns JSON without the line feed that an encoder appends.
-func trimmed(body []byte) []byte { return bytes.TrimSuffix(body, []byte("\n")) }

@@ -158,13 +158,9 @@ func (h *toolHandlers) list(ctx context.Context, in *toolListInput) (*toolListOu
 	page := &ToolList{Tools: make([]ToolItem, 0, in.Limit)}
 	out := &toolListOutput{Body: toolListBody{pages: page}}
 	seen := httpapi.Of(ctx).Operated(h.catalog)
-	servers := seen.Servers()
-	if in.Server != "" {
-		s, err := seen.Server(in.Server)
-		if err != nil {
-			return nil, err
-		}
-		servers = []catalog.Server{s}
+	servers, err := in.servers(seen)
+	if err != nil {
+		return nil, err
 	}
 	for _, s := range servers {
 		if page.NextCursor != "" || s.ID < from.server {
@@ -196,17 +192,31 @@ func (h *toolHandlers) list(ctx context.Context, in *toolListInput) (*toolListOu
 				out.Link = nextLink(in, page.NextCursor)
 				break
 			}
-			item := ToolItem{Server: of.Server, Name: of.Name, Enabled: of.Switch.Enabled, Offline: of.Offline, Definition: openapi.AnyObject{RawMessage: of.Raw}}
-			if !item.Enabled {
-				item.Reason = of.Switch.Reason
-			}
-			if of.Change != nil {
-				item.Changed = of.Change.Text()
-			}
-			page.Tools = append(page.Tools, item)
+			page.Tools = append(page.Tools, itemOf(&of, ""))
 		}
 	}
 	return out, nil
+}
+
+// servers returns the servers whose tools are listed.
+func (in *toolListInput) servers(seen *catalog.Seen) ([]catalog.Server, error) {
+	if in.Server == "" {
+		return seen.Servers(), nil
+	}
+	s, err := seen.Server(in.Server)
+	return []catalog.Server{s}, err
+}
+
+// itemOf returns the public view of a tool. setName is its name in the requested set, or "".
+func itemOf(t *catalog.Tool, setName string) ToolItem {
+	item := ToolItem{Server: t.Server, Name: t.Name, NameInSet: setName, Enabled: t.Switch.Enabled, Offline: t.Offline, Definition: openapi.AnyObject{RawMessage: t.Raw}}
+	if !item.Enabled {
+		item.Reason = t.Switch.Reason
+	}
+	if t.Change != nil {
+		item.Changed = t.Change.Text()
+	}
+	return item
 }
 
 func nextLink(in *toolListInput, next string) string {
