@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/callyard/callyard/internal/frontdoor/rest/batches"
 	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -210,5 +211,27 @@ func TestExpectContinueIsAnsweredBeforeResultsStream(t *testing.T) {
 	a := f.send(r)
 	if n := bytes.Count(a.body, []byte(`"state":"succeeded"`)); a.status != http.StatusOK || n != 2 {
 		t.Errorf("%d, %d results: %s", a.status, n, a.body)
+	}
+}
+
+func TestStreamOfAnOpenBatchContinuesUntilTheBatchIsSealed(t *testing.T) {
+	t.Parallel()
+	f := openFabric(t, nil)
+	streamed := make(chan answer, 1)
+	r := f.request("POST", "/batches?stream=true&open=true", strings.NewReader(callsOf("echo")), "Content-Type", "application/x-ndjson")
+	go func() { streamed <- f.send(r) }()
+	var list batches.BatchList
+	polltest.Until(t, "the first call", func() bool {
+		return json.Unmarshal(f.do("GET", "/batches", "").body, &list) == nil && len(list.Batches) == 1 && list.Batches[0].Counts.Succeeded == 1
+	})
+	path := "/batches/" + string(list.Batches[0].ID)
+	if a := f.do("POST", path+"/calls", `{"custom_id":"later","server":"demo","tool":"echo"}`, "Content-Type", "application/x-ndjson"); a.status != http.StatusOK {
+		t.Errorf("adding a call: %d %s", a.status, a.body)
+	}
+	if a := f.do("POST", path+"/seal", ""); a.status != http.StatusOK {
+		t.Errorf("sealing: %d %s", a.status, a.body)
+	}
+	if a := <-streamed; a.status != http.StatusOK || bytes.Count(a.body, []byte(`"state":"succeeded"`)) != 2 {
+		t.Errorf("%d %s", a.status, a.body)
 	}
 }

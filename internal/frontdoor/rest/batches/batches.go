@@ -242,10 +242,11 @@ func (b *handlers) create(x *httpapi.Exchange, r *http.Request) error {
 	}
 	// Another request with the key may be sending the calls, even if this one created the batch.
 	again := order.Key != ""
+	options := takeOptions{seal: !open, again: again, from: -1}
 	if stream {
-		return b.takeAndStream(x, r, m, source, again)
+		return b.takeAndStream(x, r, m, source, options)
 	}
-	taken, err := b.take(r.Context(), m.ID, x.Principal, source, takeOptions{seal: !open, again: again, from: -1})
+	taken, err := b.take(r.Context(), m.ID, x.Principal, source, options)
 	if err != nil {
 		if !again {
 			b.endUnused(x, m.ID)

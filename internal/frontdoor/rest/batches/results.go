@@ -39,7 +39,7 @@ func (b *handlers) results(x *httpapi.Exchange, r *http.Request) error {
 }
 
 // takeAndStream stores the calls of a request and streams their results as they complete.
-func (b *handlers) takeAndStream(x *httpapi.Exchange, r *http.Request, m *batch.Manifest, source callSource, again bool) error {
+func (b *handlers) takeAndStream(x *httpapi.Exchange, r *http.Request, m *batch.Manifest, source callSource, o takeOptions) error {
 	rc := http.NewResponseController(x.ResponseWriter)
 	_ = rc.EnableFullDuplex() // HTTP/2 is always full duplex, and does not support this
 	if r.Header.Get("Expect") != "" {
@@ -54,7 +54,7 @@ func (b *handlers) takeAndStream(x *httpapi.Exchange, r *http.Request, m *batch.
 	defer cancel()
 	failed := make(chan error, 1)
 	go func() {
-		err := b.takeSafely(ctx, x, m, source, takeOptions{seal: true, again: again, from: -1})
+		err := b.takeSafely(ctx, x, m, source, o)
 		if err != nil {
 			cancel()
 		}
@@ -63,7 +63,7 @@ func (b *handlers) takeAndStream(x *httpapi.Exchange, r *http.Request, m *batch.
 	err := b.streamResults(ctx, x, r, m.ID, batch.Cursor{}, true, 0)
 	cancel()
 	if takeErr := <-failed; takeErr != nil && x.Status == 0 {
-		if !again {
+		if !o.again {
 			b.endUnused(x, m.ID)
 		}
 		return takeErr
