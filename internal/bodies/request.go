@@ -18,6 +18,21 @@ func TimeFor(bytes int) time.Duration {
 	return patience + time.Duration(bytes/slowest)*time.Second
 }
 
+// blocks is the size from which an answer may block on a slow reader. Smaller answers fit in the
+// socket buffer.
+const blocks = 64 << 10
+
+// LimitWrite gives the client [TimeFor] to read an answer of that number of bytes, until done is
+// called.
+func LimitWrite(w http.ResponseWriter, size int) (done func()) {
+	if size <= blocks {
+		return func() {}
+	}
+	rc := http.NewResponseController(w)
+	_ = rc.SetWriteDeadline(time.Now().Add(TimeFor(size))) // a writer may not support deadlines
+	return func() { _ = rc.SetWriteDeadline(time.Time{}) }
+}
+
 // ReadRequest is [Budget.Read] for the body of a request, of at most limit bytes. The client has
 // [TimeFor] the size that it announces, or for limit if that is less or if it announces none. This
 // time is within. After it the error is [os.ErrDeadlineExceeded], and the connection cannot be used

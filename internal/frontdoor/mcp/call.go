@@ -8,7 +8,6 @@ import (
 
 	"github.com/callyard/callyard/internal/calls"
 	"github.com/callyard/callyard/internal/catalog"
-	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/kit/sse"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
@@ -35,7 +34,7 @@ func (r *requests) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
 	arguments, responses, state := x.msg.param("arguments"), x.msg.param("inputResponses"), x.msg.param("requestState")
 	name, named := str(x.msg.param("name"))
 	if !named {
-		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "The params have no tool name."}
+		return nil, invalidParams("The params have no tool name.")
 	}
 	folded := x.searching && name == toolCall
 	if x.searching {
@@ -51,7 +50,7 @@ func (r *requests) callTool(ctx context.Context, x *exchange) ([]byte, *fault) {
 	}
 	to, ok := r.lists.tool(r.lists.place(x), name)
 	if !ok {
-		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown tool: " + problem.Printable(name, maxPrinted)}
+		return nil, invalidParams("Unknown tool: " + problem.Printable(name, maxPrinted))
 	}
 	if e := x.allowTool(to.server, to.name); e != nil {
 		return nil, e
@@ -119,17 +118,13 @@ func (x *exchange) extra(responses, state []byte) []byte {
 // run runs the call and returns its result verbatim.
 func (r *requests) run(ctx context.Context, x *exchange, call *schema.Call) ([]byte, *fault) {
 	x.setCall(call.ID)
-	if x.span != nil {
-		x.note(call)
-	}
+	x.note(call)
 	for rounds := 0; ; rounds++ {
 		end := r.submit(ctx, x, call)
 		if end.err != nil || end.out.Result == nil || !end.out.Result.InputRequired || x.modern {
 			return r.finish(ctx, x, call, end)
 		}
-		if x.span != nil {
-			x.outcome(&end.out, nil)
-		}
+		x.outcome(&end.out, nil)
 		again, e := r.answered(ctx, x, call, end.out.Result.Body, rounds)
 		if e != nil {
 			return nil, e
@@ -140,9 +135,7 @@ func (r *requests) run(ctx context.Context, x *exchange, call *schema.Call) ([]b
 
 // finish answers with the outcome of a submitted call.
 func (r *requests) finish(ctx context.Context, x *exchange, call *schema.Call, end ended) ([]byte, *fault) {
-	if x.span != nil {
-		x.outcome(&end.out, end.err)
-	}
+	x.outcome(&end.out, end.err)
 	switch {
 	case end.err != nil:
 		return r.failed(x, call, end.err)
@@ -177,31 +170,16 @@ func (r *requests) submit(ctx context.Context, x *exchange, call *schema.Call) (
 	if progress {
 		call.Progress = func(params []byte) { sse.Offer(words, notification{params: params}) }
 	}
+	defer x.forwardNotifications(words)()
 	ctx, cancel := context.WithCancel(ctx)
 	if hears {
 		var open openRequests
 		defer open.end()
 		call.Hear = x.onMessage(ctx, words, &open)
 	}
-	done := make(chan ended, 1)
-	var wait sync.WaitGroup
-	wait.Go(func() { done <- r.submitGuarded(ctx, call) })
-	defer wait.Wait()
 	defer cancel()
-	for {
-		select {
-		case w := <-words:
-			if x.sendNotification(w) != nil && x.modern {
-				cancel() // the client disconnected
-			}
-		case end := <-done:
-			// Send queued notifications before the result.
-			for len(words) > 0 {
-				_ = x.sendNotification(<-words)
-			}
-			return end
-		}
-	}
+	end.out, end.err = r.calls.Submit(ctx, calls.Request{Call: call})
+	return end
 }
 
 // passProgress returns a function that forwards the progress of a call of this request. stop
@@ -210,7 +188,14 @@ func (x *exchange) passProgress() (progress func(params []byte), stop func()) {
 	if x.meta.token == nil || !x.res.streams {
 		return nil, func() {}
 	}
-	words, over := make(chan notification, progressWaiting), make(chan struct{})
+	words := make(chan notification, progressWaiting)
+	return func(params []byte) { sse.Offer(words, notification{params: params}) }, x.forwardNotifications(words)
+}
+
+// forwardNotifications sends the notifications of a call to the client, in order. stop sends the
+// queued ones and ends that.
+func (x *exchange) forwardNotifications(words <-chan notification) (stop func()) {
+	over := make(chan struct{})
 	var wait sync.WaitGroup
 	wait.Go(func() {
 		for {
@@ -225,7 +210,7 @@ func (x *exchange) passProgress() (progress func(params []byte), stop func()) {
 			}
 		}
 	})
-	return func(params []byte) { sse.Offer(words, notification{params: params}) }, func() {
+	return func() {
 		close(over)
 		wait.Wait()
 	}

@@ -4,8 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"hash/crc32"
-
-	"github.com/callyard/callyard/internal/kit/mcpwire"
 )
 
 // listID identifies a list by its member in the result and its mount.
@@ -40,9 +38,9 @@ func (l *list) pageOf(x *exchange) (int, *fault) {
 	case ok:
 		return n, nil
 	case l.of.issued(cursor):
-		return 0, invalidCursor("The cursor is outdated because the list changed; start again without a cursor.")
+		return 0, invalidParams("The cursor is outdated because the list changed; start again without a cursor.")
 	}
-	return 0, invalidCursor("The cursor is invalid: it is not a nextCursor of this list. Start again without a cursor.")
+	return 0, invalidParams("The cursor is invalid: it is not a nextCursor of this list. Start again without a cursor.")
 }
 
 // cursor returns the cursor of a request, or "" if it has none.
@@ -50,11 +48,7 @@ func (x *exchange) cursor() (string, *fault) {
 	value := x.msg.param("cursor")
 	cursor, isText := str(value)
 	if !isText && value != nil && string(value) != "null" {
-		return "", invalidCursor("The cursor is invalid: it is not a string.")
+		return "", invalidParams("The cursor is invalid: it is not a string.")
 	}
 	return cursor, nil
-}
-
-func invalidCursor(message string) *fault {
-	return &fault{Code: mcpwire.CodeInvalidParams, Message: message}
 }

@@ -225,9 +225,7 @@ func (ep *Endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ep.log.Debug("request", "method", r.Method, "path", r.URL.Path, "rpc", x.msg.method, "status", x.res.statusSent(), "took", time.Since(began),
 			"principal", x.principal.Name, "call", h.Get("Callyard-Call-Id"), "trace", t.ID())
 	}
-	if x.span != nil {
-		x.endSpan()
-	}
+	x.endSpan()
 	if ep.o.Metrics != nil {
 		ep.o.Metrics.HTTPRequest(r.Method, x.res.statusSent())
 	}

@@ -25,6 +25,25 @@ func invalid(message string) *fault {
 	return &fault{Code: mcpwire.CodeInvalidRequest, Message: message}
 }
 
+func invalidParams(message string) *fault {
+	return &fault{Code: mcpwire.CodeInvalidParams, Message: message}
+}
+
+// unavailable returns the error for a request that may be sent again later.
+func unavailable(message string) *fault {
+	return &fault{Code: mcpwire.CodeUnavailable, Message: message, status: http.StatusServiceUnavailable}
+}
+
+// encode returns the error as JSON.
+func (f *fault) encode() []byte {
+	raw, err := json.Marshal(f)
+	if err != nil { // error data of a server that is not valid JSON
+		f.Data = nil
+		raw, _ = json.Marshal(f)
+	}
+	return raw
+}
+
 // httpStatus returns the HTTP status of an answer that consists of this error.
 func (f *fault) httpStatus(modern bool) int {
 	if f.status != 0 {

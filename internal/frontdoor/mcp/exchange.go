@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"sync"
@@ -113,18 +112,11 @@ func (x *exchange) reply(parts ...[]byte) {
 
 // fail answers the request with an error.
 func (x *exchange) fail(e *fault) {
-	if x.span != nil {
-		x.failed(e)
-	}
+	x.failed(e)
 	if e.silent {
 		return
 	}
-	raw, err := json.Marshal(e)
-	if err != nil { // error data of a server that is not valid JSON
-		e.Data = nil
-		raw, _ = json.Marshal(e)
-	}
-	x.res.message(e.httpStatus(x.modern), x.head(`,"error":`), raw, []byte{'}'})
+	x.res.message(e.httpStatus(x.modern), x.head(`,"error":`), e.encode(), []byte{'}'})
 }
 
 func (x *exchange) head(member string) []byte {

@@ -272,7 +272,7 @@ func stored(ctx context.Context, c *calls.Calls, x *exchange, call *schema.Call,
 }
 
 func foreignState() *fault {
-	return &fault{Code: mcpwire.CodeInvalidParams, Message: "The requestState does not belong to this request."}
+	return invalidParams("The requestState does not belong to this request.")
 }
 
 // resume continues a held call.

@@ -123,8 +123,7 @@ func (ep *Endpoint) inBatch(x *exchange, r *http.Request, text []byte, answers *
 		one.fail(bad)
 		return nil
 	}
-	one.meta = readMeta(one.msg.param("_meta"))
-	one.meta.baggage = ep.o.Baggage
+	one.meta = readMeta(one.msg.param("_meta"), ep.o.Baggage)
 	return one
 }
 

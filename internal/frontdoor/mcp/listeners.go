@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"sync"
@@ -128,10 +129,11 @@ func (e *listener) catchUp() {
 	}
 }
 
-// notify queues a notification. One without params is queued only once.
+// notify queues a notification, unless an identical one is queued.
 func (e *listener) notify(method string, params []byte) {
 	e.mu.Lock()
-	if params == nil && slices.ContainsFunc(e.waiting, func(w notification) bool { return w.method == method }) || len(e.waiting) >= maxWaiting {
+	known := slices.ContainsFunc(e.waiting, func(w notification) bool { return w.method == method && bytes.Equal(w.params, params) })
+	if known || len(e.waiting) >= maxWaiting {
 		e.mu.Unlock()
 		return
 	}

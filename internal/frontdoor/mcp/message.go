@@ -163,7 +163,10 @@ const (
 	maxTokenBytes     = 1 << 10
 )
 
-func readMeta(raw []byte) (m meta) {
+// readMeta reads the _meta of a request. baggage reports whether the caller's baggage may be
+// forwarded.
+func readMeta(raw []byte, baggage bool) (m meta) {
+	m.baggage = baggage
 	if m.raw = raw; !isObject(m.raw) {
 		m.raw = nil
 		return m

@@ -174,7 +174,7 @@ func answersTo(capabilities []byte, method string) bool {
 }
 
 func noLevel() *fault {
-	return &fault{Code: mcpwire.CodeInvalidParams, Message: "The log level must be debug, info, notice, warning, error, critical, alert or emergency."}
+	return invalidParams("The log level must be debug, info, notice, warning, error, critical, alert or emergency.")
 }
 
 // setLevel serves logging/setLevel. The level applies to the session.

@@ -3,6 +3,8 @@ package mcp
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
 func FuzzMembers(f *testing.F) {
@@ -11,7 +13,7 @@ func FuzzMembers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got := make(map[string]json.RawMessage)
-		ok := each(text, func(key string, value []byte) { got[key] = value })
+		ok := rawjson.Members(text, func(key string, value []byte) { got[key] = value })
 		var want map[string]json.RawMessage
 		if json.Unmarshal(text, &want) != nil || want == nil {
 			return // only validated names are parsed; it must not panic
@@ -39,7 +41,7 @@ func FuzzReadMessage(f *testing.F) {
 		if m.method == "" && m.id == nil {
 			t.Errorf("%q is taken and is nothing", text)
 		}
-		about := readMeta(m.param("_meta"))
+		about := readMeta(m.param("_meta"), false)
 		if raw := about.forwarded(about.capabilities, "info"); raw != nil && !json.Valid(raw) {
 			t.Errorf("%q is forwarded as %q", text, raw)
 		}

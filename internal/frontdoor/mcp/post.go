@@ -44,8 +44,7 @@ func (ep *Endpoint) post(x *exchange, r *http.Request) {
 		x.fail(bad)
 		return
 	}
-	x.meta = readMeta(x.msg.param("_meta"))
-	x.meta.baggage = ep.o.Baggage
+	x.meta = readMeta(x.msg.param("_meta"), ep.o.Baggage)
 	header := r.Header.Get(mcpwire.HeaderProtocolVersion)
 	x.modern = mcpwire.IsModern(header) || x.meta.version != "" && x.msg.method != mcpwire.MethodInitialize
 	if ep.o.Traces != nil {
@@ -122,7 +121,7 @@ func checkModern(msg *message, meta *meta, h http.Header) *fault {
 		case version == "" && header != mcpwire.Modern: // a client without _meta usually has a session
 			return unsupportedVersion(header, h)
 		case version == "":
-			return &fault{Code: mcpwire.CodeInvalidParams, Message: "The _meta of the request has no " + mcpwire.MetaProtocolVersion + "."}
+			return invalidParams("The _meta of the request has no " + mcpwire.MetaProtocolVersion + ".")
 		case header == "":
 			return mismatch("The header MCP-Protocol-Version is missing.")
 		case header != version:
@@ -138,7 +137,7 @@ func checkModern(msg *message, meta *meta, h http.Header) *fault {
 		return nil
 	}
 	if meta.capabilities == nil {
-		return &fault{Code: mcpwire.CodeInvalidParams, Message: "The _meta of the request has no " + mcpwire.MetaClientCapabilities + ", an object."}
+		return invalidParams("The _meta of the request has no " + mcpwire.MetaClientCapabilities + ", an object.")
 	}
 	if meta.level == unknownLevel {
 		return noLevel()

@@ -21,24 +21,32 @@ func (r *requests) readResource(ctx context.Context, x *exchange) ([]byte, *faul
 		return nil, bad
 	}
 	if to.server == "" {
-		f := &fault{Code: mcpwire.CodeInvalidParams, Message: "Resource not found", Data: append(append([]byte(`{"uri":`), quote(uri)...), '}')}
-		if !x.modern {
-			f.Code = mcpwire.CodeNoResource
-		}
-		return nil, f
+		return nil, x.noResource(uri)
 	}
 	result, bad := r.forward(ctx, x, schema.MethodReadResource, to.server, "uri", quote(to.name))
 	return readAs(result, to.name, uri), bad
 }
 
+// noResource returns the error for a resource that no server has.
+func (x *exchange) noResource(uri string) *fault {
+	f := &fault{Code: mcpwire.CodeInvalidParams, Message: "Resource not found", Data: uriParams(uri)}
+	if !x.modern {
+		f.Code = mcpwire.CodeNoResource
+	}
+	return f
+}
+
+// uriParams returns an object with the member uri.
+func uriParams(uri string) []byte { return append(appendMember([]byte{'{'}, "uri", quote(uri)), '}') }
+
 // resourceURI returns the uri member of the params.
 func resourceURI(params []byte) (string, *fault) {
 	uri, ok := str(get(params, "uri"))
 	if !ok {
-		return "", &fault{Code: mcpwire.CodeInvalidParams, Message: "The params have no resource uri."}
+		return "", invalidParams("The params have no resource uri.")
 	}
 	if err := validate.URI(uri); err != nil {
-		return "", &fault{Code: mcpwire.CodeInvalidParams, Message: err.Error()}
+		return "", invalidParams(err.Error())
 	}
 	return uri, nil
 }
@@ -47,11 +55,11 @@ func resourceURI(params []byte) (string, *fault) {
 func (r *requests) getPrompt(ctx context.Context, x *exchange) ([]byte, *fault) {
 	name, ok := str(x.msg.param("name"))
 	if !ok {
-		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "The params have no prompt name."}
+		return nil, invalidParams("The params have no prompt name.")
 	}
 	to, ok := r.lists.prompt(x, name)
 	if !ok {
-		return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown prompt: " + problem.Printable(name, maxPrinted)}
+		return nil, invalidParams("Unknown prompt: " + problem.Printable(name, maxPrinted))
 	}
 	return r.forward(ctx, x, schema.MethodGetPrompt, to.server, "name", quote(to.name))
 }
@@ -63,7 +71,7 @@ func (r *requests) complete(ctx context.Context, x *exchange) ([]byte, *fault) {
 	case "ref/prompt":
 		to, ok := r.lists.prompt(x, getString(ref, "name"))
 		if !ok {
-			return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown prompt: " + problem.Printable(getString(ref, "name"), maxPrinted)}
+			return nil, invalidParams("Unknown prompt: " + problem.Printable(getString(ref, "name"), maxPrinted))
 		}
 		return r.forward(ctx, x, schema.MethodComplete, to.server, "ref", withMember(ref, "name", quote(to.name)))
 	case "ref/resource":
@@ -72,11 +80,11 @@ func (r *requests) complete(ctx context.Context, x *exchange) ([]byte, *fault) {
 			return nil, bad
 		}
 		if to.server == "" {
-			return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "No server has this resource template."}
+			return nil, invalidParams("No server has this resource template.")
 		}
 		return r.forward(ctx, x, schema.MethodComplete, to.server, "ref", withMember(ref, "uri", quote(to.name)))
 	}
-	return nil, &fault{Code: mcpwire.CodeInvalidParams, Message: "The ref must be of type ref/prompt or ref/resource."}
+	return nil, invalidParams("The ref must be of type ref/prompt or ref/resource.")
 }
 
 // forward sends a request other than a tool call to a server. Such a request changes nothing, so

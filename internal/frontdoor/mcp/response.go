@@ -67,10 +67,6 @@ func mediaType(value string) string {
 	return kind
 }
 
-// deadlineFrom is the size from which an answer may block on a slow reader. Smaller answers fit in
-// the socket buffer.
-const deadlineFrom = 64 << 10
-
 // keepAlive sends comments until the answer is available, so that no intermediary closes the
 // connection.
 func (a *response) keepAlive() {
@@ -155,11 +151,7 @@ func (a *response) bodyLocked(status int, kind []string, parts ...[]byte) {
 	h := a.w.Header()
 	h["Content-Type"] = kind
 	h["Content-Length"] = []string{strconv.Itoa(n)}
-	if n > deadlineFrom {
-		rc := http.NewResponseController(a.w)
-		_ = rc.SetWriteDeadline(time.Now().Add(bodies.TimeFor(n))) // a writer may not support deadlines
-		defer func() { _ = rc.SetWriteDeadline(time.Time{}) }()
-	}
+	defer bodies.LimitWrite(a.w, n)()
 	a.status = status
 	a.w.WriteHeader(status)
 	for _, p := range parts {

@@ -1,19 +1,17 @@
 package mcp
 
 import (
-	"strconv"
-
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
 // Short names for the functions of [rawjson].
 
-func each(object []byte, visit func(key string, value []byte)) bool {
-	return rawjson.Members(object, visit)
+func each(object []byte, visit func(key string, value []byte)) {
+	rawjson.Members(object, visit)
 }
 
-func members(text []byte, visit func(key string, from, to int)) bool {
-	return rawjson.Bounds(text, visit)
+func members(text []byte, visit func(key string, from, to int)) {
+	rawjson.Bounds(text, visit)
 }
 
 func get(object []byte, name string) []byte { return rawjson.Get(object, name) }
@@ -37,5 +35,3 @@ func appendQuoted(dst []byte, s string) []byte { return rawjson.AppendText(dst, 
 func appendMember(dst []byte, name string, value []byte) []byte {
 	return rawjson.AppendMember(dst, name, value)
 }
-
-func jsonInt(n int64) []byte { return strconv.AppendInt(nil, n, 10) }

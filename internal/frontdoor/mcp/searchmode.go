@@ -61,7 +61,7 @@ func modeOf(r *http.Request) (searching bool, e *schema.Error) {
 func (ls *lists) sendSearchTools(x *exchange) {
 	cursor, e := x.cursor()
 	if cursor != "" {
-		e = invalidCursor("The cursor is invalid: the list has one page.")
+		e = invalidParams("The cursor is invalid: the list has one page.")
 	}
 	if e != nil {
 		x.fail(e)

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/callyard/callyard/internal/catalog"
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -28,17 +27,12 @@ func (ls *lists) known(at place) (err error) {
 	return err
 }
 
-// set returns a set as it is visible at a place.
-func (ls *lists) set(at place, set string) (*catalog.SetView, error) {
-	return ls.catalogAt(at).SetView(set)
-}
-
 // buildSet builds the view of a set: its tools, in its order and with its names. A set has
 // no resources and prompts.
 func (ls *lists) buildSet(at place, set string, now uint64) *view {
 	v := &view{mount: at.mount, at: now, toolOf: make(map[string]target), headers: make(map[target][]mcpwire.ParamHeader), taskOnly: make(map[target]bool)}
 	v.encode(items{})
-	of, err := ls.set(at, set)
+	of, err := ls.catalogAt(at).SetView(set)
 	if err != nil {
 		return v // do not cache a set that does not exist
 	}
@@ -83,7 +77,7 @@ func (v *view) add(p *serverLists, entries map[target]*entry) {
 // unlisted finds a tool of a set that is disabled or offline. It is not listed, but a call of it
 // returns the reason.
 func (ls *lists) unlisted(at place, set, name string) (target, bool) {
-	of, err := ls.set(at, set)
+	of, err := ls.catalogAt(at).SetView(set)
 	if err != nil {
 		return target{}, false
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/callyard/callyard/internal/kit/mcpwire"
 	"github.com/callyard/callyard/internal/store/sessiontable"
 	"github.com/callyard/callyard/pkg/bus"
-	"github.com/callyard/callyard/pkg/schema"
 )
 
 // sharedWithin is the timeout of one read or write of the session table. Tests raise it.
@@ -116,7 +115,7 @@ func (s *sessions) lookup(ctx context.Context, x *exchange, id string) (*session
 		return sess, nil // the next request reads the table again
 	case err != nil:
 		x.res.set("Retry-After", "1")
-		return nil, &fault{Code: kindCode(schema.KindUnavailable), Message: "The session cannot be looked up at the moment; the request was not processed. Send it again in a moment.", status: http.StatusServiceUnavailable}
+		return nil, unavailable("The session cannot be looked up at the moment; the request was not processed. Send it again in a moment.")
 	case record.Principal != x.principal.Identity() || record.Mount != x.mount:
 		return nil, noSession()
 	case sess != nil:
@@ -134,7 +133,7 @@ func noSession() *fault {
 }
 
 func tooManySessions() *fault {
-	return &fault{Code: kindCode(schema.KindUnavailable), Message: "Too many sessions are open; try again later, or use revision " + mcpwire.Modern + ", which has no sessions.", status: http.StatusServiceUnavailable}
+	return unavailable("Too many sessions are open; try again later, or use revision " + mcpwire.Modern + ", which has no sessions.")
 }
 
 // revive loads a session into this front door. It returns a fault if there are too many, or if the
@@ -183,7 +182,7 @@ func (s *sessions) endEverywhere(ctx context.Context, sess *session) *fault {
 		s.unended.Do(func() {
 			s.log.Warn("sessions of MCP clients could not be ended at the other front doors", "principal", sess.principal, "error", err)
 		})
-		return &fault{Code: kindCode(schema.KindUnavailable), Message: "The session ended at this front door, but the other front doors could not be notified. Send the request again in a moment.", status: http.StatusServiceUnavailable}
+		return unavailable("The session ended at this front door, but the other front doors could not be notified. Send the request again in a moment.")
 	}
 	return nil
 }

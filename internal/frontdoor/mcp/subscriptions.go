@@ -1,9 +1,9 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -61,13 +61,13 @@ func (s *subscriptions) listen(ctx context.Context, x *exchange) *fault {
 	}
 	given := x.msg.param("notifications")
 	if !isObject(given) {
-		return &fault{Code: mcpwire.CodeInvalidParams, Message: "The params have no notifications object."}
+		return invalidParams("The params have no notifications object.")
 	}
 	approve := func(name string) bool { return string(get(given, name)) == "true" }
 	w := filter{tools: approve("toolsListChanged"), prompts: approve("promptsListChanged"), resources: approve("resourcesListChanged")}
 	if raw := get(given, "taskIds"); raw != nil {
 		if json.Unmarshal(raw, &w.tasks) != nil || len(w.tasks) > maxListenTasks {
-			return &fault{Code: mcpwire.CodeInvalidParams, Message: "taskIds must be a list of task ids."}
+			return invalidParams(fmt.Sprintf("taskIds must be a list of at most %d task ids.", maxListenTasks))
 		}
 	}
 	done, err := s.waits.Take(&x.principal)
@@ -167,7 +167,7 @@ func (s *subscriptions) subscribe(x *exchange) {
 		return
 	}
 	if to.server == "" {
-		x.fail(&fault{Code: mcpwire.CodeNoResource, Message: "Resource not found", Data: append(append([]byte(`{"uri":`), quote(uri)...), '}')})
+		x.fail(x.noResource(uri))
 		return
 	}
 	if err := s.mayRead(to, x.principal); err != nil {
@@ -195,7 +195,7 @@ func (s *subscriptions) subscribe(x *exchange) {
 // mayRead returns an error if the principal may not read a resource. It then may not learn of
 // changes either.
 func (s *subscriptions) mayRead(to target, who schema.Principal) error {
-	return s.calls.CheckMethod(&schema.Call{Method: schema.MethodReadResource, Server: to.server, Principal: who, Arguments: append(append([]byte(`{"uri":`), quote(to.name)...), '}')})
+	return s.calls.CheckMethod(&schema.Call{Method: schema.MethodReadResource, Server: to.server, Principal: who, Arguments: uriParams(to.name)})
 }
 
 // announce notifies the workers of the resources that have subscribers, by server.
@@ -249,7 +249,7 @@ func (s *subscriptions) updated(r bus.Resources) {
 			for _, known := range [...]string{uri, ownURI(r.Server, uri)} {
 				to := target{r.Server, uri}
 				if e.filter.session.watches(known, to) && s.mayRead(to, e.who) == nil {
-					e.notifyOnce(mcpwire.NotifyResourceUpdated, append(append([]byte(`{"uri":`), quote(known)...), '}'))
+					e.notify(mcpwire.NotifyResourceUpdated, uriParams(known))
 				}
 			}
 		}
@@ -261,14 +261,4 @@ func (s *session) watches(known string, to target) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.watched[known] == to
-}
-
-// notifyOnce queues a notification, unless an identical one is queued.
-func (e *listener) notifyOnce(method string, params []byte) {
-	e.mu.Lock()
-	known := slices.ContainsFunc(e.waiting, func(w notification) bool { return w.method == method && bytes.Equal(w.params, params) })
-	e.mu.Unlock()
-	if !known {
-		e.notify(method, params)
-	}
 }

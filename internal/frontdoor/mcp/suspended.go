@@ -206,9 +206,7 @@ func (s *suspendedCalls) run(ctx context.Context, x *exchange, call *schema.Call
 		return x.toolFault(e)
 	}
 	x.setCall(call.ID)
-	if x.span != nil {
-		x.note(call)
-	}
+	x.note(call)
 	if x.meta.token != nil && x.res.streams {
 		call.Progress = func(params []byte) { sse.Offer(t.notifications, notification{params: params}) }
 	}

@@ -77,7 +77,7 @@ func (ts *tasks) serve(ctx context.Context, x *exchange) ([]byte, *fault) {
 	return ts.cancel(ctx, x, id)
 }
 
-func noTask() *fault { return &fault{Code: mcpwire.CodeInvalidParams, Message: "Unknown task."} }
+func noTask() *fault { return invalidParams("Unknown task.") }
 
 // state returns the members that describe a task, without braces. If whole is set, it includes
 // the outcome.
@@ -158,13 +158,7 @@ func (t *taskView) finish(result []byte, e *fault) {
 		return
 	}
 	t.status, t.message = "failed", e.Message
-	inner := append([]byte{'{'}, `"code":`...)
-	inner = append(inner, jsonInt(e.Code)...)
-	inner = appendMember(inner, "message", quote(e.Message))
-	if len(e.Data) > 0 {
-		inner = appendMember(inner, "data", e.Data)
-	}
-	t.end = append([]byte(`"error":`), append(inner, '}')...)
+	t.end = append([]byte(`"error":`), e.encode()...)
 }
 
 func (t *taskView) encode(whole bool) []byte {

@@ -49,6 +49,9 @@ func (ep *Endpoint) beginSpan(x *exchange, r *http.Request) {
 
 // note adds the call to the span.
 func (x *exchange) note(call *schema.Call) {
+	if x.span == nil {
+		return
+	}
 	x.span.Text(telemetry.KeyCall, string(call.ID))
 	x.span.Text(telemetry.KeyServer, string(call.Server))
 	if call.Method == "" {
@@ -71,6 +74,9 @@ func (x *exchange) outcome(out *calls.Outcome, err error) {
 
 // failed adds the error that answers the request to the span.
 func (x *exchange) failed(e *fault) {
+	if x.span == nil {
+		return
+	}
 	code := strconv.FormatInt(e.Code, 10)
 	x.span.Text(telemetry.KeyRPCStatus, code)
 	x.span.Fail(code)

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
 
 	"github.com/callyard/callyard/internal/authn/callers"
 	"github.com/callyard/callyard/internal/authn/scope"
@@ -146,12 +145,6 @@ func (x *Exchange) Set(key, value string) {
 	x.used++
 }
 
-const (
-	// deadlineFrom is the size from which an answer may block on a slow reader. Smaller answers
-	// fit in the socket buffer.
-	deadlineFrom = 64 << 10
-)
-
 // SendJSON answers with JSON, verbatim.
 func (x *Exchange) SendJSON(status int, body []byte) { x.Send(status, x.shared.fixed.json, body) }
 
@@ -160,20 +153,9 @@ func (x *Exchange) Send(status int, contentType []string, body []byte) {
 	h := x.Header()
 	h["Content-Type"] = contentType
 	x.Set("Content-Length", strconv.Itoa(len(body)))
-	defer x.limitWrite(len(body))()
+	defer bodies.LimitWrite(x.ResponseWriter, len(body))()
 	x.WriteHeader(status)
 	_, _ = x.Write(body) // the server detects a disconnected client
-}
-
-// limitWrite limits the time for the client to read that number of bytes, until done is called.
-func (x *Exchange) limitWrite(size int) (done func()) {
-	if size <= deadlineFrom {
-		return func() {}
-	}
-	rc := http.NewResponseController(x.ResponseWriter)
-	// A writer (such as the recorder of a test) may not support deadlines.
-	_ = rc.SetWriteDeadline(time.Now().Add(bodies.TimeFor(size)))
-	return func() { _ = rc.SetWriteDeadline(time.Time{}) }
 }
 
 // Reserve grows the memory reservation of the body to size bytes. It returns false if that is not

@@ -11,6 +11,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/callyard/callyard/internal/bodies"
 	"github.com/callyard/callyard/internal/kit/plainjson"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
@@ -136,7 +137,7 @@ type timedWriter struct{ x *Exchange }
 
 // Write writes a whole answer.
 func (t timedWriter) Write(body []byte) (int, error) {
-	defer t.x.limitWrite(len(body))()
+	defer bodies.LimitWrite(t.x.ResponseWriter, len(body))()
 	return t.x.Write(body)
 }
 
