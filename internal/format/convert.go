@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/callyard/callyard/internal/kit/truncate"
-	"github.com/callyard/callyard/pkg/schema"
 )
 
 // Kinds of [Note].
@@ -129,9 +128,10 @@ func (c *converter) note(v *value, kind, below, format string, args ...any) {
 	c.noted[v] = append(c.noted[v], Note{kind, below, fmt.Sprintf(format, args...)})
 }
 
-// on adds a note on a value without marking it as taken, because its parts are checked separately.
-func (c *converter) on(v *value, kind, format string, args ...any) {
-	c.noted[v] = append(c.noted[v], Note{kind, "", fmt.Sprintf(format, args...)})
+// changed adds a note on a value without marking it as taken, because its parts are checked
+// separately.
+func (c *converter) changed(v *value, format string, args ...any) {
+	c.noted[v] = append(c.noted[v], Note{NoteChanged, "", fmt.Sprintf(format, args...)})
 }
 
 // report lists the notes in document order, and adds a note for each value that was not taken.
@@ -225,6 +225,3 @@ func (c *converter) named(v *value) string {
 	}
 	return to
 }
-
-// sentence returns the text of an error, for a note.
-func sentence(e *schema.Error) string { return e.Detail }

@@ -39,7 +39,7 @@ func (c *converter) calls(v *value, schemas map[string]*value) json.RawMessage {
 // cannot be converted, it adds a note and returns false.
 func (c *converter) arguments(call *Call, p *callParts, schemas map[string]*value) ([]byte, bool) {
 	if call.Err != nil {
-		c.note(p.block, NoteSkipped, "", "%s", sentence(call.Err))
+		c.note(p.block, NoteSkipped, "", "%s", call.Err.Detail)
 		return nil, false
 	}
 	v, err := read(call.Arguments)
@@ -74,7 +74,7 @@ func (c *converter) id(p *callParts, ids map[string]bool) string {
 			c.made++
 			id = "call_" + strconv.Itoa(c.made)
 		}
-		c.on(p.block, NoteChanged, "The call has no id; it is %s here.", quote(id))
+		c.changed(p.block, "The call has no id; it is %s here.", quote(id))
 		return id
 	}
 	if fit := replaceOthers(id, nameByte); c.to == Anthropic && fit != id {

@@ -22,7 +22,7 @@ func (c *converter) tools(v *value, schemas map[string]*value) json.RawMessage {
 	if !v.isList() && v.get("tools").isList() {
 		v = v.get("tools")
 	}
-	var own []json.RawMessage // used if source and target format are equal
+	same := list() // the tools as they are, if source and target format are equal
 	var all []Tool
 	seen := make(map[string]bool)
 	each(v, func(item *value) {
@@ -32,12 +32,12 @@ func (c *converter) tools(v *value, schemas map[string]*value) json.RawMessage {
 			return
 		case c.from == c.to:
 			c.take(item)
-			own = append(own, item.source())
+			same.items = append(same.items, asWritten(item.source()))
 			return
 		}
 		for _, p := range c.toolsOf(item) {
 			if seen[p.name.text()] {
-				c.on(p.block, NoteChanged, "Another tool has the name %s too, and the provider accepts each name once.", quote(p.name.text()))
+				c.changed(p.block, "Another tool has the name %s too, and the provider accepts each name once.", quote(p.name.text()))
 			}
 			seen[p.name.text()] = true
 			all = append(all, c.tool(p, schemas))
@@ -47,20 +47,9 @@ func (c *converter) tools(v *value, schemas map[string]*value) json.RawMessage {
 		c.note(v, NoteSkipped, "", "It is not a list of tools.")
 	}
 	if c.from == c.to {
-		return jsonList(own)
+		return same.encode(nil)
 	}
 	return c.to.Wrap(all)
-}
-
-func jsonList(items []json.RawMessage) json.RawMessage {
-	b := []byte{'['}
-	for i, item := range items {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, item...)
-	}
-	return append(b, ']')
 }
 
 // toolsOf returns the definitions in an item of a list of tools. Other items get a note.
@@ -170,7 +159,7 @@ func (c *converter) tool(p toolParts, schemas map[string]*value) Tool {
 	}
 	for _, l := range tool.Loosened {
 		if l.Pointer == "" {
-			c.on(p.block, NoteChanged, "%s", "Not expressed as it was: "+l.Message+".")
+			c.changed(p.block, "%s", "Not expressed as it was: "+l.Message+".")
 		} else {
 			c.note(p.schema, NoteDropped, l.Pointer, "%s", "The schema does not express it; the description does: "+l.Message+".")
 		}

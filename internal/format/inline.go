@@ -1,6 +1,9 @@
 package format
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // inliner replaces references with their targets, for providers that do not support references.
 type inliner struct {
@@ -50,4 +53,22 @@ func (in *inliner) open(s *value, at string) (*value, func()) {
 		in.space -= len(s.members) + 1
 	}
 	return s, done
+}
+
+// joined merges the branches of allOf into the schema.
+func (in *inliner) joined(s *value, at string) *value {
+	s = s.clone()
+	all := s.drop("allOf")
+	for i, branch := range all.items {
+		here := at + "/allOf/" + strconv.Itoa(i)
+		branch, done := in.open(branch, here)
+		if branch.isObject() {
+			if branch.get("allOf").isList() {
+				branch = in.joined(branch, here)
+			}
+			merge(s, branch.clone(), here, in.notes)
+		}
+		done()
+	}
+	return s
 }

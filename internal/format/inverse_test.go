@@ -41,9 +41,9 @@ func (f Format) Block(calls []Call) json.RawMessage {
 	case OpenAI:
 		return fields("role", "assistant").set("content", null()).set("tool_calls", items).encode(nil)
 	case Anthropic:
-		return message("assistant", "content", items).encode(nil)
+		return fields("role", "assistant").set("content", items).encode(nil)
 	case Gemini:
-		return message("model", "parts", items).encode(nil)
+		return fields("role", "model").set("parts", items).encode(nil)
 	}
 	return items.encode(nil)
 }

@@ -191,18 +191,18 @@ func (f Format) Messages(answers []Answer) (messages json.RawMessage, notes [][]
 	switch {
 	case len(answers) == 0:
 	case f == OpenAI && len(media.items) > 0:
-		out.items = append(out.items, message("user", "content", media))
+		out.items = append(out.items, userMessage("content", media))
 	case f == Anthropic:
-		out.items = append(out.items, message("user", "content", inner))
+		out.items = append(out.items, userMessage("content", inner))
 	case f == Gemini:
 		inner.items = append(inner.items, media.items...)
-		out.items = append(out.items, message("user", "parts", inner))
+		out.items = append(out.items, userMessage("parts", inner))
 	}
 	return out.encode(nil), notes
 }
 
-func message(role, name string, content *value) *value {
-	return fields("role", role).set(name, content)
+func userMessage(name string, content *value) *value {
+	return fields("role", "user").set(name, content)
 }
 
 // imageTypes lists the image types that OpenAI and Anthropic accept.
@@ -397,9 +397,9 @@ func (f Format) PlainMessages(answers []Answer) json.RawMessage {
 		b.WriteString("\n</tool_response>")
 	}
 	if f == Gemini {
-		return list(message("user", "parts", list(fields("text", b.String())))).encode(nil)
+		return list(userMessage("parts", list(fields("text", b.String())))).encode(nil)
 	}
-	return list(message("user", "content", str(b.String()))).encode(nil)
+	return list(userMessage("content", str(b.String()))).encode(nil)
 }
 
 // ErrorText returns the text for the model about a call that failed without a result.

@@ -2,10 +2,11 @@ package format
 
 import (
 	"fmt"
-	"github.com/callyard/callyard/internal/kit/rawjson"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
 // Limits of OpenAI's strict mode.
@@ -126,24 +127,6 @@ func (c *strictConverter) convert(s *value, at string, level int) *value {
 		return c.fail(at, "accepts values of any type")
 	}
 	return out
-}
-
-// joined merges the branches of allOf into the schema.
-func (in *inliner) joined(s *value, at string) *value {
-	s = s.clone()
-	all := s.drop("allOf")
-	for i, branch := range all.items {
-		here := at + "/allOf/" + strconv.Itoa(i)
-		branch, done := in.open(branch, here)
-		if branch.isObject() {
-			if branch.get("allOf").isList() {
-				branch = in.joined(branch, here)
-			}
-			merge(s, branch.clone(), here, in.notes)
-		}
-		done()
-	}
-	return s
 }
 
 func (c *strictConverter) enum(out, values *value, at string) {

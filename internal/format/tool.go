@@ -54,9 +54,7 @@ func (f Format) Tool(name string, t *schema.Tool, strict bool) Tool {
 		b = append(b, shape.Schema...)
 	}
 	switch {
-	case f == OpenAI && shape.Strict:
-		b = append(b, `,"strict":true`...)
-	case f == Responses && shape.Strict:
+	case shape.Strict:
 		b = append(b, `,"strict":true`...)
 	case f == Responses: // the default in Responses is true
 		b = append(b, `,"strict":false`...)
@@ -109,13 +107,12 @@ func withName(raw []byte, name string) json.RawMessage {
 	if err != nil || !v.isObject() {
 		return raw
 	}
-	for i := len(v.members) - 1; i >= 0; i-- {
-		if m := v.members[i]; m.name == "name" {
-			out := append(slices.Clone(raw[:m.value.start]), quote(name)...)
-			return append(out, raw[m.value.end:]...)
-		}
+	was := v.get("name")
+	if was == nil {
+		return raw
 	}
-	return raw
+	out := append(slices.Clone(raw[:was.start]), quote(name)...)
+	return append(out, raw[was.end:]...)
 }
 
 // Wrap joins tools to the value of the member tools of a request.

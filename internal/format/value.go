@@ -172,9 +172,9 @@ func (v *value) get(name string) *value {
 	if v == nil {
 		return nil
 	}
-	for i := len(v.members) - 1; i >= 0; i-- {
-		if v.members[i].name == name {
-			return v.members[i].value
+	for _, m := range slices.Backward(v.members) {
+		if m.name == name {
+			return m.value
 		}
 	}
 	return nil
