@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/callyard/callyard/internal/kit/jsonpointer"
 	"github.com/callyard/callyard/internal/validate"
 )
 
@@ -67,7 +68,7 @@ func faulty(schema *validate.Schema, arguments json.RawMessage, given map[string
 	wrong := make(map[string]bool)
 	for _, f := range schema.Validate(arguments) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(f.Pointer, "/"), "/")
-		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+		name = jsonpointer.Name(name)
 		if _, ok := given[name]; ok && f.Pointer != "" {
 			wrong[name] = true
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/callyard/callyard/internal/kit/jsonpointer"
 	"github.com/callyard/callyard/internal/kit/truncate"
 )
 
@@ -202,7 +203,7 @@ func pointer(path []string) string {
 	const most = 128
 	var b []byte
 	for _, token := range path {
-		b = append(append(b, '/'), escape(truncate.Within(token, most))...)
+		b = append(append(b, '/'), jsonpointer.Token(truncate.Within(token, most))...)
 	}
 	return string(b)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/callyard/callyard/internal/kit/jsonpointer"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -285,7 +286,7 @@ func (c *converter) renames(at, root *value) {
 		}
 		for _, m := range membersOf(s.get("properties")) {
 			if shown, ok := names[m.name]; ok {
-				c.note(at, NoteChanged, below+"/properties/"+escape(m.name), "The property is named %s here.", quote(shown))
+				c.note(at, NoteChanged, below+"/properties/"+jsonpointer.Token(m.name), "The property is named %s here.", quote(shown))
 			}
 		}
 		eachSchema(s, below, func(sub *value, below string) { walk(sub, below, depth+1) })
@@ -332,7 +333,7 @@ func (c *converter) plainSchema(s, root *value, at string, depth int) *value {
 		if w, ok := geminiWords[name]; ok {
 			name = w
 		}
-		here := at + "/" + escape(m.name)
+		here := at + "/" + jsonpointer.Token(m.name)
 		sub := func(v *value, here string) *value { return c.plainSchema(v, root, here, depth+1) }
 		switch name {
 		case "nullable":

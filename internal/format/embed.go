@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/callyard/callyard/internal/kit/jsonpointer"
 )
 
 // Embedded is a JSON Schema split into components of an OpenAPI 3.1 document.
@@ -305,7 +307,7 @@ func (e *embedding) collect() {
 func (e *embedding) place(v *value, at string) {
 	e.places[v] = at
 	for _, m := range v.members {
-		e.place(m.value, at+"/"+url.PathEscape(escape(m.name)))
+		e.place(m.value, at+"/"+url.PathEscape(jsonpointer.Token(m.name)))
 	}
 	for i, item := range v.items {
 		e.place(item, at+"/"+strconv.Itoa(i))
@@ -333,7 +335,7 @@ func (e *embedding) clean(s *value, at string) {
 		default:
 			if !allowed(m.name, m.value) {
 				s.drop(m.name)
-				e.notes.keyword(at+"/"+escape(m.name), m.name, m.value)
+				e.notes.keyword(at+"/"+jsonpointer.Token(m.name), m.name, m.value)
 			}
 		}
 	}

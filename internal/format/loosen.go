@@ -77,8 +77,3 @@ func looseningText(all []Loosening) string {
 	}
 	return b.String() + "."
 }
-
-// escape converts a name to a token of a JSON pointer.
-func escape(name string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
-}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/callyard/callyard/internal/kit/jsonpointer"
 )
 
 // Keywords of JSON Schema that hold schemas.
@@ -17,11 +19,11 @@ var (
 // eachSchema calls f for every direct subschema of s, with its pointer.
 func eachSchema(s *value, at string, f func(sub *value, at string)) {
 	for _, m := range s.members {
-		here := at + "/" + escape(m.name)
+		here := at + "/" + jsonpointer.Token(m.name)
 		switch {
 		case m.value.isObject() && slices.Contains(schemaMap, m.name):
 			for _, p := range m.value.members {
-				f(p.value, here+"/"+escape(p.name))
+				f(p.value, here+"/"+jsonpointer.Token(p.name))
 			}
 		case m.value.isObject() && slices.Contains(schemaOne, m.name):
 			f(m.value, here)
@@ -59,7 +61,7 @@ func lookup(root *value, ref string) *value {
 	}
 	at := root
 	for token := range strings.SplitSeq(fragment[1:], "/") {
-		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		token = jsonpointer.Name(token)
 		switch {
 		case at.isObject():
 			at = at.get(token)

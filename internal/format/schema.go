@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/callyard/callyard/internal/kit/jsonpointer"
 )
 
 // maxSchemaBytes and maxSchemaValues limit the schemas that are converted. For a larger one, the
@@ -220,7 +222,7 @@ func merge(s, with *value, at string, n *notes) {
 				if was := have.get(p.name); was == nil {
 					have.set(p.name, p.value)
 				} else if was.isObject() && p.value.isObject() && m.name == "properties" {
-					merge(was, p.value, at+"/properties/"+escape(p.name), n)
+					merge(was, p.value, at+"/properties/"+jsonpointer.Token(p.name), n)
 				}
 			}
 		case m.name == "additionalProperties" && have == nil && closes:
@@ -231,7 +233,7 @@ func merge(s, with *value, at string, n *notes) {
 			s.set(m.name, m.value)
 		case annotation(m.name) || equalValues(have, m.value):
 		default:
-			n.keyword(at+"/"+escape(m.name), m.name, m.value)
+			n.keyword(at+"/"+jsonpointer.Token(m.name), m.name, m.value)
 		}
 	}
 	// Likewise, additionalProperties of s must not apply to the properties of with.

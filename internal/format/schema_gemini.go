@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/callyard/callyard/internal/kit/jsonpointer"
 )
 
 // geminiDepth limits the nesting of a schema for Gemini. Below it, any value is accepted.
@@ -65,7 +67,7 @@ func (g *gemini) convert(s *value, at string, depth int) *value {
 	case len(t) == 0:
 		for _, m := range s.members {
 			if !annotation(m.name) {
-				g.notes.keyword(at+"/"+escape(m.name), m.name, m.value)
+				g.notes.keyword(at+"/"+jsonpointer.Token(m.name), m.name, m.value)
 			}
 		}
 		return g.annotated(anyValue(1), s)
@@ -102,7 +104,7 @@ func (g *gemini) typed(s *value, t, at string, depth int, others []string) *valu
 		group = "number"
 	}
 	for _, m := range s.members {
-		here := at + "/" + escape(m.name)
+		here := at + "/" + jsonpointer.Token(m.name)
 		if slices.ContainsFunc([]string{"string", "number", "array", "object"}, func(other string) bool {
 			return other != group && slices.Contains(keywordsOf[other], m.name) && !slices.Contains(keywordsOf[group], m.name)
 		}) {
@@ -161,7 +163,7 @@ func (g *gemini) properties(out, s *value, at string, depth int) {
 	}
 	all, there := object(), list()
 	for _, m := range of.members {
-		here := at + "/properties/" + escape(m.name)
+		here := at + "/properties/" + jsonpointer.Token(m.name)
 		if m.value.kind == 'f' {
 			g.notes.add(here, "no value at all")
 			continue

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callyard/callyard/internal/kit/jsonpointer"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
@@ -80,7 +81,7 @@ func (c *strictConverter) convert(s *value, at string, level int) *value {
 		out.set("type", listOf(t))
 	}
 	for _, m := range s.members {
-		here := at + "/" + escape(m.name)
+		here := at + "/" + jsonpointer.Token(m.name)
 		switch m.name {
 		case "type", "properties", "required", "items", "prefixItems", "additionalProperties", "default", "examples":
 		case "title", "description", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems":
@@ -186,7 +187,7 @@ func (c *strictConverter) object(out, s *value, at string, level int) {
 	all, names := object(), list()
 	if properties.isObject() {
 		for _, m := range properties.members {
-			here := at + "/properties/" + escape(m.name)
+			here := at + "/properties/" + jsonpointer.Token(m.name)
 			if m.value.kind == 'f' {
 				c.notes.add(here, "no value at all")
 				continue

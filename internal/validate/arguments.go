@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/callyard/callyard/internal/kit/jsonpointer"
 	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -94,16 +95,9 @@ func pointer(tokens []string) string {
 			break
 		}
 		b.WriteByte('/')
-		b.WriteString(escapeToken(truncate.Text(token, maxToken)))
+		b.WriteString(jsonpointer.Token(truncate.Text(token, maxToken)))
 	}
 	return b.String()
-}
-
-func escapeToken(token string) string {
-	if !strings.ContainsAny(token, "~/") {
-		return token
-	}
-	return strings.ReplaceAll(strings.ReplaceAll(token, "~", "~0"), "/", "~1")
 }
 
 // kindAt returns the kind of a value by its first byte.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"regexp"
 	"strings"
+
+	"github.com/callyard/callyard/internal/kit/jsonpointer"
 )
 
 // hiddenValue replaces a value that the tool's schema marks as secret.
@@ -95,8 +97,7 @@ func (m marks) resolve(ref string) (any, bool) {
 		if !ok {
 			return nil, false
 		}
-		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
-		if at, ok = o[part]; !ok {
+		if at, ok = o[jsonpointer.Name(part)]; !ok {
 			return nil, false
 		}
 	}

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/kit/jsonpointer"
 	"github.com/callyard/callyard/internal/store/ledger"
 )
 
@@ -72,7 +72,7 @@ func walk(d *json.Decoder, at string, depth int, each func(string, []byte) bool)
 		for inner.More() {
 			key, err := inner.Token()
 			name, isName := key.(string)
-			if err != nil || !isName || !walk(inner, at+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), depth+1, each) {
+			if err != nil || !isName || !walk(inner, at+"/"+jsonpointer.Token(name), depth+1, each) {
 				return false
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/callyard/callyard/internal/kit/jsonpointer"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
@@ -250,7 +251,7 @@ func (r *reader) find(ref string) (json.RawMessage, bool) {
 		if r.steps -= 1 + len(at)/block; r.steps < 0 {
 			return nil, false
 		}
-		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(unescape(token))
+		token = jsonpointer.Name(unescape(token))
 		if rawjson.IsObject(at) {
 			at = rawjson.Get(at, token)
 		} else if i, err := strconv.Atoi(token); err == nil && i >= 0 && i < len(list(at)) {

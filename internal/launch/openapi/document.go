@@ -11,6 +11,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/callyard/callyard/internal/kit/jsonpointer"
 	"github.com/callyard/callyard/internal/kit/truncate"
 	"github.com/callyard/callyard/internal/launch/adapt"
 )
@@ -143,7 +144,7 @@ func (d *document) lookup(ref string) (any, bool) {
 		if name, err := url.PathUnescape(part); err == nil {
 			part = name
 		}
-		part = strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
+		part = jsonpointer.Name(part)
 		switch v := at.(type) {
 		case map[string]any:
 			if at, ok = v[part]; !ok {

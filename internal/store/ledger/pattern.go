@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/jsonpointer"
 	"github.com/callyard/callyard/pkg/schema"
 )
 
@@ -134,7 +135,7 @@ func unescape(step string) (string, bool) {
 	for rest := step; ; {
 		i := strings.IndexByte(rest, '~')
 		if i < 0 {
-			return strings.NewReplacer("~1", "/", "~0", "~").Replace(step), true
+			return jsonpointer.Name(step), true
 		}
 		if rest = rest[i+1:]; rest == "" || rest[0] != '0' && rest[0] != '1' {
 			return "", false

@@ -11,6 +11,7 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/callyard/callyard/internal/kit/jsonpointer"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/validate"
@@ -73,8 +74,7 @@ func meant(known []string, name string) string {
 
 // Pointer returns the JSON pointer of a member of the body.
 func Pointer(name string) string {
-	name = problem.Printable(name, 128)
-	return "/" + strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+	return "/" + jsonpointer.Token(problem.Printable(name, 128))
 }
 
 // PathPointer returns the JSON pointer of a path such as include[0].tool.
