@@ -8,7 +8,6 @@ import (
 	"github.com/callyard/callyard/internal/approver/notify"
 	"github.com/callyard/callyard/internal/approver/slack"
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
-	"github.com/callyard/callyard/internal/approver/web"
 )
 
 // channels holds the notification channels. Each is nil if it is not configured.
@@ -51,12 +50,7 @@ func (a *Approver) openChannels(ctx context.Context) (err error) {
 }
 
 // deliveries returns the outbox of the webhooks, or nil if there is none.
-func (a *Approver) deliveries() web.Deliveries {
-	if a.channels.hooks == nil {
-		return nil
-	}
-	return a.channels.hooks
-}
+func (a *Approver) deliveries() *notify.Webhooks { return a.channels.hooks }
 
 // closeChannels closes everything that openAuthorization, openPeople and openChannels have opened.
 func (a *Approver) closeChannels(ctx context.Context) (err error) {

@@ -115,6 +115,21 @@ func (d *Document) Headers() http.Header {
 	return h
 }
 
+// HumaError is a document as the error of a Huma operation, which is answered with it.
+type HumaError struct{ *Document }
+
+// Error returns the detail.
+func (e HumaError) Error() string { return e.Detail }
+
+// GetStatus returns the HTTP status.
+func (e HumaError) GetStatus() int { return e.Status }
+
+// GetHeaders returns the headers of the document.
+func (e HumaError) GetHeaders() http.Header { return e.Headers() }
+
+// ContentType returns the media type of problems.
+func (e HumaError) ContentType(string) string { return MediaType }
+
 // Printable returns at most n characters of text that are safe to repeat.
 func Printable(text string, n int) string {
 	text = strings.Map(func(r rune) rune {

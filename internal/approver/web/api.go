@@ -153,28 +153,14 @@ func asksForPage(r *http.Request) bool {
 // output is the response of an operation.
 type output[T any] struct{ Body T }
 
-// refusal is the problem document of an error, as a Huma error.
-type refusal struct{ problem.Document }
-
-// Error returns the sentence of the refusal.
-func (r *refusal) Error() string { return r.Detail }
-
-// GetStatus returns the HTTP status; see [huma.StatusError].
-func (r *refusal) GetStatus() int { return r.Status }
-
-// GetHeaders returns the headers of the document; see [huma.HeadersError].
-func (r *refusal) GetHeaders() http.Header { return r.Headers() }
-
-// ContentType returns the media type of problems; see [huma.ContentTypeFilter].
-func (r *refusal) ContentType(string) string { return problem.MediaType }
-
 // get registers an operation without a body.
 func get[I, O any](a *api, op huma.Operation, f func(context.Context, *I) (O, error)) {
 	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*output[O], error) {
 		out, err := f(ctx, in)
 		if err != nil {
 			a.o.fault(ctx, exchangeOf(ctx).r.Pattern, err)
-			return nil, &refusal{problem.Of(err)}
+			d := problem.Of(err)
+			return nil, problem.HumaError{Document: &d}
 		}
 		return &output[O]{out}, nil
 	})

@@ -6,17 +6,12 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/callyard/callyard/internal/approver/notify"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/internal/store/audit"
 	"github.com/callyard/callyard/internal/webhook"
 	"github.com/callyard/callyard/pkg/schema"
 )
-
-// Deliveries is the outbox of approval events. Implementations are safe for concurrent use.
-type Deliveries interface {
-	Deliveries(of schema.Tenants, dead bool) []webhook.Delivery
-	Retry(ctx context.Context, of schema.Tenants, id string) (webhook.Delivery, error)
-}
 
 const (
 	deliveriesPath = "/webhooks/deliveries"
@@ -69,7 +64,7 @@ func checkDeliveriesQuery(values url.Values) error {
 
 // deliveries returns the outbox, which may be nil, and the tenants whose deliveries the caller may
 // see.
-func (a *api) deliveries(who *schema.Principal) (Deliveries, schema.Tenants, error) {
+func (a *api) deliveries(who *schema.Principal) (*notify.Webhooks, schema.Tenants, error) {
 	if !a.o.open() && !overlap(a.o.DeliveryAdmins, who.Groups) {
 		return nil, schema.Tenants{}, schema.Errorf(schema.KindForbidden, "Deliveries of approval events are shown to members of approver.notify.admin_groups only; ask the operator.")
 	}

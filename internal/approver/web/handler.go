@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/approval"
+	"github.com/callyard/callyard/internal/approver/notify"
 	"github.com/callyard/callyard/internal/approver/oidc"
 	"github.com/callyard/callyard/internal/approver/slack/enrol"
 	"github.com/callyard/callyard/internal/authn"
@@ -54,7 +55,7 @@ type Options struct {
 	ConsoleGroups []string
 	// Deliveries returns the deliveries of approval events, or nil if there are none. Members of
 	// DeliveryAdmins may list them and send them again, or everyone if no sign-in is required.
-	Deliveries     func() Deliveries
+	Deliveries     func() *notify.Webhooks
 	DeliveryAdmins []string
 	// Audit records actions of operators. If nil, they are not recorded.
 	Audit *audit.Log
@@ -134,16 +135,14 @@ func New(o Options) (*Handler, error) {
 			return nil, err
 		}
 	}
-	var err error
-	if h.access, err = newAccess(h.o); err != nil {
-		return nil, err
-	}
+	h.access = newAccess(h.o)
 	bodies := newBodyReader()
 	site := newSite(h.o, h.access, bodies, h.routes)
 	h.site = site
 	approvals, permissions := &approvals{o: h.o}, &permissions{o: h.o}
 	permissionPages := &permissionPages{site, permissions}
 	grantPages := newGrantPages(site)
+	var err error
 	if h.api, err = newAPI(h.o, h.access, bodies, h.routes, approvals, permissions, permissionPages.list, grantPages); err != nil {
 		return nil, err
 	}

@@ -98,7 +98,7 @@ func Register[I, O any](d *Document, op huma.Operation, h func(context.Context, 
 	huma.Register(d.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
 		if err != nil {
-			return nil, failure{d.problems.Of(err)}
+			return nil, problem.HumaError{Document: d.problems.Of(err)}
 		}
 		return out, nil
 	})

@@ -17,27 +17,6 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
-// failure is a problem that a Huma handler returns.
-type failure struct{ *problem.Document }
-
-// Error returns the detail.
-func (f failure) Error() string { return f.Detail }
-
-// GetStatus returns the HTTP status; see [huma.StatusError].
-func (f failure) GetStatus() int { return f.Status }
-
-// ContentType makes Huma answer with the media type of problems.
-func (f failure) ContentType(string) string { return problem.MediaType }
-
-// GetHeaders returns the headers of the problem.
-func (f failure) GetHeaders() http.Header {
-	h := make(http.Header)
-	if after := f.RetryAfter(); after != "" {
-		h.Set("Retry-After", after)
-	}
-	return h
-}
-
 // Problems builds problem documents from errors. It is safe for concurrent use.
 type Problems struct{ log *slog.Logger }
 
