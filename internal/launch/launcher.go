@@ -61,9 +61,7 @@ func newLauncher(log *slog.Logger, opt options) (*Launcher, error) {
 		return nil, errors.New("this process was started as a reaper but main does not call launch.RunReaper first; add the call")
 	}
 	var random [8]byte
-	if _, err := rand.Read(random[:]); err != nil {
-		return nil, fmt.Errorf("creating the launcher's cookie: %w", err)
-	}
+	_, _ = rand.Read(random[:]) // it never fails
 	closeDescriptorsOnExec()
 	l := &Launcher{log: log, cookie: hex.EncodeToString(random[:]), children: make(map[*Child]struct{})}
 	if !opt.noReaper {

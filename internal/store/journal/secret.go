@@ -35,9 +35,7 @@ func (s *Store) findSecret(ctx context.Context) ([]byte, error) {
 		secret = repeatedSecret(func(f func(*Manifest)) { s.Each(schema.AllTenants(), f) })
 		if secret == nil {
 			secret = binary.BigEndian.AppendUint64(make([]byte, 0, secretLen), uint64(time.Now().UnixMilli()))[:secretLen]
-			if _, err := rand.Read(secret[8:]); err != nil {
-				return nil, fmt.Errorf("creating the secret of the journals: %w", err)
-			}
+			_, _ = rand.Read(secret[8:]) // it never fails
 		}
 		// Another process may have been faster, or the reply may be lost, so read it again.
 		if _, stored := s.leases.put(ctx, secretName, secret, 0, 0); stored != nil {

@@ -16,7 +16,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base32"
 	"encoding/hex"
 	"errors"
 	"slices"
@@ -119,11 +118,7 @@ func (b *Book) now() time.Time { return b.o.Now().UTC().Round(0) }
 
 // Code creates a code for a signed-in principal. It returns the code and its expiry.
 func (b *Book) Code(ctx context.Context, who schema.Principal) (string, time.Time, error) {
-	var raw [10]byte
-	if _, err := rand.Read(raw[:]); err != nil {
-		return "", time.Time{}, err
-	}
-	text := base32.StdEncoding.EncodeToString(raw[:])
+	text := rand.Text()[:16] // 80 random bits
 	until := b.now().Add(codeFor)
 	if _, err := b.codes.Create(ctx, code{Hash: hashOf(text), Principal: who.Name, Expires: until}); err != nil {
 		return "", time.Time{}, unavailable(err)
