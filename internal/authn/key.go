@@ -1,12 +1,12 @@
 package authn
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"hash/crc32"
-	"math/big"
 	"strings"
+
+	"github.com/callyard/callyard/internal/kit/base62"
 )
 
 // The format of a key: a prefix for secret scanners, 256 random bits in base 62, and a checksum,
@@ -14,20 +14,15 @@ import (
 const (
 	keyPrefix    = "cyk_"
 	hashPrefix   = "sha256:"
-	randomBytes  = 32
-	randomDigits = 43 // maximum for 32 bytes in base 62
+	randomDigits = 43 // 256 bits
 	sumDigits    = 6  // maximum for 32 bits
 	keyLength    = len(keyPrefix) + randomDigits + sumDigits
 )
 
-const digits62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-
 // Generate creates a new API key. key is for the caller and is shown once; hash is for the
 // configuration. It is safe for concurrent use.
 func Generate() (key, hash string) {
-	raw := make([]byte, randomBytes)
-	_, _ = rand.Read(raw) // it never fails
-	body := keyPrefix + base62(new(big.Int).SetBytes(raw), randomDigits)
+	body := keyPrefix + base62.Random(randomDigits)
 	key = body + checksum(body)
 	return key, Hash(key)
 }
@@ -40,18 +35,7 @@ func Hash(key string) string {
 }
 
 func checksum(body string) string {
-	return base62(new(big.Int).SetUint64(uint64(crc32.ChecksumIEEE([]byte(body)))), sumDigits)
-}
-
-// base62 encodes n with exactly width digits.
-func base62(n *big.Int, width int) string {
-	out := make([]byte, width)
-	base, digit := big.NewInt(int64(len(digits62))), new(big.Int)
-	for i := width - 1; i >= 0; i-- {
-		n.DivMod(n, base, digit)
-		out[i] = digits62[digit.Int64()]
-	}
-	return string(out)
+	return base62.Encode(uint64(crc32.ChecksumIEEE([]byte(body))), sumDigits)
 }
 
 // damaged reports whether the text has the format of a key but an invalid checksum. A key that was made

@@ -282,12 +282,10 @@ func (k *Keys) Holder(credential string) (who schema.Principal, ok bool) {
 // Refuse counts and logs a refused credential and returns the error for the response: the reason,
 // which must not contain a part of the credential, or that there were too many.
 func (k *Keys) Refuse(r *http.Request, reason string) error {
-	wait := k.failures.count(r.RemoteAddr)
-	if wait == 0 { // refusals over the limit of an address are not logged either
-		k.log.Info("an API key was refused", "from", r.RemoteAddr, "reason", reason)
-	} else {
+	if wait := k.failures.count(r.RemoteAddr); wait > 0 { // such refusals are not logged either
 		return schema.Errorf(schema.KindQuota, "Too many invalid API keys were sent from your address. Wait, then send a valid key.").RetryableAfter(wait)
 	}
+	k.log.Info("an API key was refused", "from", r.RemoteAddr, "reason", reason)
 	return schema.Errorf(schema.KindUnauthenticated, "%s", reason)
 }
 
