@@ -59,7 +59,7 @@ func (s *Server) readAssertion(form url.Values) (*assertion, error) {
 	case raw == "" || len(raw) > maxAssertion:
 		return nil, errAssertion
 	}
-	t, err := jose.ParseSignedCompact(raw, assertionAlgorithms)
+	t, err := jose.ParseSignedCompact(raw, token.Algorithms)
 	if err != nil || len(t.Signatures) != 1 {
 		return nil, errAssertion
 	}
@@ -107,14 +107,6 @@ func (s *Server) isAudience(aud any) bool {
 	}
 	return false
 }
-
-// assertionAlgorithms lists the accepted algorithms. All are asymmetric. It is never modified.
-var assertionAlgorithms = func() (all []jose.SignatureAlgorithm) {
-	for _, a := range settings.TokenAlgorithms() {
-		all = append(all, jose.SignatureAlgorithm(a))
-	}
-	return all
-}()
 
 // verify returns nil if the client signed the assertion and it was not used before. The error is a
 // *fault, or a backend error.

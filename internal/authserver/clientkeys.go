@@ -64,15 +64,24 @@ func (k *clientKeys) find(ctx context.Context, c *Client, id, algorithm string) 
 		k.known[place] = set
 		return set.text, set.err
 	})
+	text, err := await[[]byte](ctx, got)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return found(nil, err)
+	}
+	return found(verificationKeys(text, id, algorithm))
+}
+
+// await returns the value of a shared call, unless ctx ends first.
+func await[T any](ctx context.Context, got <-chan singleflight.Result) (value T, err error) {
 	select {
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return value, ctx.Err()
 	case r := <-got:
-		if r.Err != nil {
-			return found(nil, r.Err)
-		}
-		text, _ := r.Val.([]byte)
-		return found(verificationKeys(text, id, algorithm))
+		value, _ = r.Val.(T)
+		return value, r.Err
 	}
 }
 

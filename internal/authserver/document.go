@@ -121,13 +121,7 @@ func (d *documents) get(ctx context.Context, id string) (*Client, error) {
 		d.keep(id, document{c, err, d.now().Add(kept)})
 		return c, err
 	})
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case r := <-got:
-		c, _ := r.Val.(*Client)
-		return c, r.Err
-	}
+	return await[*Client](ctx, got)
 }
 
 func (d *documents) keep(id string, doc document) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/authn/ended"
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/authserver"
 	"github.com/callyard/callyard/internal/credential"
 	"github.com/callyard/callyard/internal/kit/polltest"
@@ -77,7 +78,7 @@ func TestTheGrantsOfAnErasedTenantAreGone(t *testing.T) {
 			of("red", func() { red = w.login(s); unredeemed = w.code(s) })
 			of("blue", func() { blue = w.login(s) })
 			platform := w.login(s)
-			tok, err := w.frontDoor(func(i *settings.Issuer) { i.Claims.Tenant = authserver.TenantClaim }).Verify(t.Context(), red.Access, resource)
+			tok, err := w.frontDoor(func(i *settings.Issuer) { i.Claims.Tenant = scope.TenantClaim }).Verify(t.Context(), red.Access, resource)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -76,14 +76,7 @@ func (k *keyring) get(ctx context.Context) (*keySnapshot, error) {
 	if view != nil && k.now().Sub(read) < ringKept {
 		return view, nil
 	}
-	got := k.flight.DoChan(ringRow, func() (any, error) { return k.renew(context.WithoutCancel(ctx)) })
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case r := <-got:
-		view, _ = r.Val.(*keySnapshot)
-		return view, r.Err
-	}
+	return await[*keySnapshot](ctx, k.flight.DoChan(ringRow, func() (any, error) { return k.renew(context.WithoutCancel(ctx)) }))
 }
 
 // renew reads the row and caches its keys.

@@ -28,10 +28,6 @@ const (
 	KeysPath      = "/oauth/jwks"
 )
 
-// TenantClaim is the claim of an access token that names the person's tenant. A front door refuses
-// a token with this claim if the issuer is not configured to use it.
-const TenantClaim = scope.TenantClaim
-
 // Options configures a server.
 type Options struct {
 	// Issuer is the address of the server, without a path.

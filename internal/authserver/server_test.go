@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/callyard/callyard/internal/authn"
+	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/authn/token"
 	"github.com/callyard/callyard/internal/authserver"
 	"github.com/callyard/callyard/internal/credential"
@@ -262,7 +263,7 @@ func TestTenantTokenIsRefusedWithoutTenantClaimSetting(t *testing.T) {
 	if _, err := w.frontDoor(nil).Verify(t.Context(), g.Access, resource); err == nil || !strings.Contains(err.Error(), "claims.tenant") {
 		t.Errorf("without the setting: %v", err)
 	}
-	tok, err := w.frontDoor(func(i *settings.Issuer) { i.Claims.Tenant = authserver.TenantClaim }).Verify(t.Context(), g.Access, resource)
+	tok, err := w.frontDoor(func(i *settings.Issuer) { i.Claims.Tenant = scope.TenantClaim }).Verify(t.Context(), g.Access, resource)
 	if err != nil || tok.Principal.Tenant != "acme" {
 		t.Errorf("%+v, %v", tok, err)
 	}

@@ -41,7 +41,7 @@ func (v *Verifier) check(ctx context.Context, raw string, now time.Time) (*Token
 	if !wellFormed(raw) {
 		return nil, refused("it is malformed")
 	}
-	tok, err := jose.ParseSignedCompact(raw, algorithms)
+	tok, err := jose.ParseSignedCompact(raw, Algorithms)
 	if err != nil || len(tok.Signatures) != 1 {
 		return nil, refused("it is malformed, or signed with an algorithm that is not accepted")
 	}
@@ -89,8 +89,8 @@ func wellFormed(raw string) bool {
 	return true
 }
 
-// algorithms are the algorithms of all issuers. It is never changed.
-var algorithms = func() (all []jose.SignatureAlgorithm) {
+// Algorithms are the algorithms of all issuers. All are asymmetric. It is never changed.
+var Algorithms = func() (all []jose.SignatureAlgorithm) {
 	for _, a := range settings.TokenAlgorithms() {
 		all = append(all, jose.SignatureAlgorithm(a))
 	}
