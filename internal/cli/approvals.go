@@ -173,15 +173,11 @@ var approvalStates = []string{"pending", "approved", "denied", "expired", "revok
 
 func listApprovals(ctx context.Context, c *client, state string) error {
 	query := url.Values{}
-	var states []string
-	for one := range strings.SplitSeq(state, ",") {
-		if one = strings.TrimSpace(one); one == "" {
-			continue
-		}
+	states := commaList(state)
+	for _, one := range states {
 		if err := oneOf("state", one, approvalStates...); err != nil {
 			return err
 		}
-		states = append(states, one)
 	}
 	if len(states) > 0 {
 		query.Set("state", strings.Join(states, ","))

@@ -124,24 +124,29 @@ func verifyAudit(cmd *cobra.Command, r *audit.Reader) error {
 
 // showReport prints the result of a verification. Faults are an error.
 func showReport(out screen, report *audit.Report) error {
+	var err error
 	if out.structured() {
-		if err := out.value(report); err != nil {
-			return err
-		}
+		err = out.value(report)
 	} else {
-		for _, f := range report.Faults {
-			fmt.Fprintf(out.w, "%s: %s, record %d of %s\n", strings.ToUpper(string(f.Kind)), f.What, f.Seq, f.Writer)
-		}
-		if report.OK() {
-			fmt.Fprintf(out.w, "The audit log is intact: %s of %s.\n", count(report.Records, "record"), count(report.Writers, "writer"))
-		} else {
-			fmt.Fprintf(out.w, "%s in %s of %s.\n", count(report.Count, "fault"), count(report.Records, "record"), count(report.Writers, "writer"))
-		}
+		err = out.text(reportText(report))
 	}
-	if !report.OK() {
-		return ended(exitUnmet)
+	if err == nil && !report.OK() {
+		err = ended(exitUnmet)
 	}
-	return nil
+	return err
+}
+
+func reportText(report *audit.Report) string {
+	records, writers := count(report.Records, "record"), count(report.Writers, "writer")
+	if report.OK() {
+		return fmt.Sprintf("The audit log is intact: %s of %s.\n", records, writers)
+	}
+	var b strings.Builder
+	for _, f := range report.Faults {
+		fmt.Fprintf(&b, "%s: %s, record %d of %s\n", strings.ToUpper(string(f.Kind)), oneLine(f.What), f.Seq, oneLine(f.Writer))
+	}
+	fmt.Fprintf(&b, "%s in %s of %s.\n", count(report.Count, "fault"), records, writers)
+	return b.String()
 }
 
 // auditFlags select records.
@@ -153,10 +158,8 @@ type auditFlags struct {
 
 func (f *auditFlags) list(cmd *cobra.Command, r *audit.Reader) error {
 	filter := audit.Filter{CallID: schema.CallID(f.call), By: f.by, Limit: 1000}
-	if f.kind != "" {
-		for kind := range strings.SplitSeq(f.kind, ",") {
-			filter.Kinds = append(filter.Kinds, audit.Kind(strings.TrimSpace(kind)))
-		}
+	for _, kind := range commaList(f.kind) {
+		filter.Kinds = append(filter.Kinds, audit.Kind(kind))
 	}
 	if f.since > 0 {
 		filter.Since = time.Now().Add(-f.since)
@@ -176,7 +179,9 @@ func (f *auditFlags) list(cmd *cobra.Command, r *audit.Reader) error {
 				continue
 			}
 			shown := auditRecord{At: rec.At, Kind: string(rec.Kind), By: rec.By, CallID: string(rec.CallID), Server: string(rec.Server), Tool: rec.Tool, Operation: rec.Operation, Path: rec.Path, Outcome: rec.Outcome}
-			fmt.Fprint(out.w, shown.line())
+			if err := out.text(shown.line()); err != nil {
+				return err
+			}
 		}
 		if cursor = next; cursor == "" {
 			return nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,25 +40,20 @@ type auditRecord struct {
 	Outcome   string    `json:"outcome"`
 }
 
-// line formats a record for people.
+// line formats a record for people. Names and paths are of callers and servers.
 func (r *auditRecord) line() string {
 	what := r.Server + "/" + r.Tool
 	if r.Operation != "" {
 		what = r.Operation + " " + r.Path
 	}
-	if r.Outcome != "" {
-		what += " " + r.Outcome
-	}
-	return fmt.Sprintf("%s  %-18s %-20s %s  %s\n", r.At.Local().Format(time.DateTime), r.Kind, cmp.Or(r.By, "-"), r.CallID, what)
+	return fmt.Sprintf("%s  %-18s %-20s %s  %s\n", r.At.Local().Format(time.DateTime), oneLine(r.Kind), oneLine(cmp.Or(r.By, "-")), oneLine(r.CallID), oneLine(what+" "+r.Outcome))
 }
 
 // ask lists records through the front door, newest first.
 func (f *auditFlags) ask(ctx context.Context, c *client, _ []string) error {
 	params := callyard.ListAuditParams{Call: optional(f.call), By: optional(f.by)}
-	if f.kind != "" {
-		for kind := range strings.SplitSeq(f.kind, ",") {
-			params.Kind = append(params.Kind, callyard.ListAuditParamsKind(strings.TrimSpace(kind)))
-		}
+	for _, kind := range commaList(f.kind) {
+		params.Kind = append(params.Kind, callyard.ListAuditParamsKind(kind))
 	}
 	if f.since > 0 {
 		params.Since = new(time.Now().Add(-f.since))
@@ -78,7 +72,7 @@ func (f *auditFlags) ask(ctx context.Context, c *client, _ []string) error {
 			}
 			continue
 		}
-		if err := c.out.text(oneLine(strings.TrimSuffix(all.items[i].line(), "\n")) + "\n"); err != nil {
+		if err := c.out.text(all.items[i].line()); err != nil {
 			return err
 		}
 	}

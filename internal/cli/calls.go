@@ -70,13 +70,11 @@ func (q *callsQuery) values(now time.Time) (*callyard.ListCallsParams, error) {
 		return nil, fail(exitUsage, "--limit must be at least 1.")
 	}
 	values := &callyard.ListCallsParams{Server: optional(q.server), Tool: optional(q.tool), Principal: optional(q.principal), Tenant: optional(q.tenant), Batch: optional(q.batch)}
-	for state := range strings.SplitSeq(q.state, ",") {
-		if state = strings.TrimSpace(state); state != "" && !schema.State(state).Known() {
+	for _, state := range commaList(q.state) {
+		if !schema.State(state).Known() {
 			return nil, fail(exitUsage, "--state: %q is not a state of a call; see `callyard calls --help`.", oneLine(state))
 		}
-		if state != "" {
-			values.State = append(values.State, callyard.ListCallsParamsState(state))
-		}
+		values.State = append(values.State, callyard.ListCallsParamsState(state))
 	}
 	var err error
 	if values.Since, err = momentOf("since", q.since, now); err == nil {

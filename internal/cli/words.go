@@ -16,6 +16,16 @@ func oneOf(flag, value string, words ...string) error {
 	return fail(exitUsage, "--%s cannot be %q: use one of %s%s", flag, oneLine(value), known, orPoint(didYouMean(value, words)))
 }
 
+// commaList returns the words of a flag whose value separates them by commas.
+func commaList(text string) (words []string) {
+	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
 // orPoint returns the suggestion, or "." to end the sentence if there is none.
 func orPoint(suggestion string) string {
 	if suggestion == "" {
