@@ -66,8 +66,9 @@ func (q *usageQuery) values(now time.Time) (*callyard.GetUsageParams, error) {
 	if q.interval != "" && !slices.Contains(usageIntervals, q.interval) {
 		return nil, fail(exitUsage, "--interval must be hour or day%s.", didYouMean(q.interval, usageIntervals))
 	}
-	for _, by := range q.by {
-		if by = strings.TrimSpace(by); !slices.Contains(usageDimensions, by) {
+	for i, by := range q.by {
+		by = strings.TrimSpace(by)
+		if q.by[i] = by; !slices.Contains(usageDimensions, by) {
 			return nil, fail(exitUsage, "--by must be tenant, key, server or tool%s.", didYouMean(by, usageDimensions))
 		}
 		values.By = append(values.By, callyard.GetUsageParamsBy(by))

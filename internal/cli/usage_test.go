@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -35,6 +36,10 @@ nightly\x1b[2J  1      0          0       0       0        1     0s       0 B   
 2026-01-01T00:00Z,billing,nightly\x1b[2J,,,1,0,0,0,0,0,0,0,1,1,0,0,0
 `; code != exitOK || out != want {
 		t.Errorf("%d\n%q\nwant\n%q", code, out, want)
+	}
+	spaced := slices.Replace(slices.Clone(asked), 2, 3, "tenant, key, tool")
+	if again, _, code := typed(t, "", append(spaced, "--csv")...); code != exitOK || again != out {
+		t.Errorf("with spaces: %d\n%q\nwant\n%q", code, again, out)
 	}
 	if out, _, code = typed(t, "", append(asked, "--json")...); code != exitOK || out != usageAnswer+"\n" {
 		t.Errorf("%d %s", code, out)
