@@ -174,8 +174,10 @@ func putSetCommand() *cobra.Command {
 // definition returns the definition to store.
 func (f *setFlags) definition(in io.Reader, file []string, given func(flag string) bool) ([]byte, error) {
 	if len(file) == 1 {
-		if len(f.tools) > 0 {
-			return nil, fail(exitUsage, "Pass either a file or --tools.")
+		for _, flag := range []string{"tools", "exclude", "description", "prefix", "separator", "conflict"} {
+			if given(flag) {
+				return nil, fail(exitUsage, "Pass either a file or --tools and the other flags: --%s is not used with a file.", flag)
+			}
 		}
 		text, err := readInput(file[0], in, math.MaxInt32)
 		if err != nil {

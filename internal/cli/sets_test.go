@@ -59,6 +59,8 @@ func TestSetsAreListedShownAndChanged(t *testing.T) {
 		{[]string{"sets", "put", "new", "--tools", "files/a", "--exclude", "/a"}, exitUsage, nil, "'files/*'"},
 		{[]string{"sets", "put", "new"}, exitUsage, nil, "--tools"},
 		{[]string{"sets", "put", "new", "set.json", "--tools", "a/b"}, exitUsage, nil, "either a file or --tools"},
+		{[]string{"sets", "put", "new", "set.json", "--exclude", "a/b"}, exitUsage, nil, "--exclude is not used with a file"},
+		{[]string{"sets", "put", "new", "set.json", "--prefix", ""}, exitUsage, nil, "--prefix is not used with a file"},
 		{[]string{"sets", "remove", "reading"}, exitOK, []string{"was removed"}, ""},
 		{[]string{"tools", "disable", "--match", "files/*", "--reason", "closed"}, exitOK, []string{"3 tools that match now are disabled"}, ""},
 		{[]string{"tools", "enable", "--set", "reading"}, exitOK, []string{"enabled, unless something else disables them"}, ""},
