@@ -274,11 +274,13 @@ func exitOf(r *agent.Report) error {
 
 // check validates the command line.
 func (o *agentOptions) check(cmd *cobra.Command) error {
-	for flag, known := range map[string][]string{"select": {"auto", "all", "search"}, "confirm": {"", "ask", "deny", "wait"}, "output": {"text", "json", "stream-json"}} {
-		value := map[string]string{"select": o.selection, "confirm": o.confirm, "output": o.output}[flag]
-		if !slices.Contains(known, value) {
-			return fail(exitUsage, "--%s cannot be %q: use one of %s.", flag, value, strings.TrimPrefix(strings.Join(known, ", "), ", "))
-		}
+	err := cmp.Or(
+		oneOf("select", o.selection, "auto", "all", "search"),
+		oneOf("confirm", o.confirm, "", "ask", "deny", "wait"),
+		oneOf("output", o.output, "text", "json", "stream-json"),
+	)
+	if err != nil {
+		return err
 	}
 	for _, p := range append(slices.Clone(o.tools), o.deny...) {
 		if _, err := filepath.Match(p, ""); err != nil {

@@ -135,7 +135,7 @@ func TestOnlyYesApproves(t *testing.T) {
 	c := clientOf(t, d, &out, &out)
 	for said, want := range map[string]int{"y\n": exitOK, "YES\n": exitOK, "\n": exitRefused, "n\n": exitRefused, "y": exitRefused, "yep\n": exitRefused, "": exitRefused} {
 		c.in = strings.NewReader(said)
-		if got := exitCode(confirmApproval(t.Context(), c)); got != want {
+		if got := exitCode(confirmed(t.Context(), c, "Run it?", "Not approved.")); got != want {
 			t.Errorf("%q: %d", said, got)
 		}
 	}

@@ -63,7 +63,7 @@ func approveCall(ctx context.Context, c *client, id string, o approveOptions) er
 		return err
 	}
 	if !o.yes {
-		if err := confirmApproval(ctx, c); err != nil {
+		if err := confirmed(ctx, c, "Run the call with exactly these arguments?", "Not approved; the call is still pending."); err != nil {
 			return err
 		}
 	}
@@ -112,11 +112,6 @@ func editArguments(ctx context.Context, args []byte, terminal io.Reader) (edited
 		return args, nil // unchanged, including whitespace
 	}
 	return object(bom.Trim(text), "The edited text")
-}
-
-// confirmApproval asks at the terminal. Every answer except "yes" denies.
-func confirmApproval(ctx context.Context, c *client) error {
-	return confirmed(ctx, c, "Run the call with exactly these arguments?", "Not approved; the call is still pending.")
 }
 
 // confirmed asks a question at the terminal. Every answer except "yes" fails with the text no.

@@ -24,7 +24,7 @@ type batchServers struct {
 }
 
 func newBatchServers(c *client) *batchServers {
-	return &batchServers{c: c, warned: make(map[string]bool)}
+	return &batchServers{c: c.quiet(), warned: make(map[string]bool)}
 }
 
 // check warns about unknown servers in the lines of a file before they are sent. If Callyard does
@@ -44,9 +44,7 @@ func (b *batchServers) check(ctx context.Context, file string, firstLine map[str
 func (b *batchServers) ask(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, suggestFor)
 	defer cancel()
-	quiet := *b.c
-	quiet.out.format = formatTable // do not print a refusal
-	known, err := serverIDs(ctx, &quiet, nil)
+	known, err := serverIDs(ctx, b.c, nil)
 	if err != nil {
 		return false
 	}
@@ -73,10 +71,8 @@ func (b *batchServers) watch(ctx context.Context, id string, show *batchProgress
 			return
 		case <-tick.C:
 		}
-		quiet := *b.c
-		quiet.out.format = formatTable
 		var now batchfile.Batch
-		if _, err := quiet.report(ctx, with(b.c.api.GetBatch, id), &now); err != nil {
+		if _, err := b.c.report(ctx, with(b.c.api.GetBatch, id), &now); err != nil {
 			continue // the stream of results reports faults
 		}
 		if len(now.MissingServers) > 0 && b.known == nil {

@@ -81,23 +81,16 @@ func listBatches(ctx context.Context, c *client, state string, limit int, now ti
 
 // showBatch prints the batch in the response to a request.
 func showBatch(ctx context.Context, c *client, q request) error {
-	var b batchfile.Batch
-	raw, err := c.report(ctx, q, &b)
-	if err != nil {
-		return err
-	}
-	if b.ID == "" {
-		return c.foreign()
-	}
-	if c.out.structured() {
-		return c.out.document(raw)
-	}
-	at := func(t *time.Time) string {
-		if t == nil || t.IsZero() {
-			return ""
+	return show(ctx, c, q, func(b *batchfile.Batch) error {
+		if b.ID == "" {
+			return c.foreign()
 		}
-		return t.UTC().Format("2006-01-02 15:04:05 MST")
-	}
+		return writeBatch(c.out, b)
+	})
+}
+
+func writeBatch(out screen, b *batchfile.Batch) error {
+	at := func(t *time.Time) string { return instant(t, "2006-01-02 15:04:05 MST") }
 	counted := func(name string, n int64, paint colour) []cell {
 		if n == 0 {
 			return cells(name, "")
@@ -109,7 +102,7 @@ func showBatch(ctx context.Context, c *client, q request) error {
 		priority = strconv.FormatInt(p, 10)
 	}
 	n := &b.Counts
-	return c.out.sheet(cells("batch", b.ID), []cell{{text: "state"}, stateCell(string(b.State))}, cells("why", deref(b.Reason)), cells("labels", labelText(b.Labels, " ")),
+	return out.sheet(cells("batch", b.ID), []cell{{text: "state"}, stateCell(string(b.State))}, cells("why", deref(b.Reason)), cells("labels", labelText(b.Labels, " ")),
 		cells("priority", priority), cells("created", at(&b.Created)), cells("expires", at(&b.ExpiresAt)), cells("ended", at(b.Batch.Ended)), cells("payloads", deletedPayloads(&b.Batch)), cells("calls", number(b.Total())), cells("no such server", oneLine(strings.Join(b.MissingServers, " "))),
 		counted("waiting", n.Waiting, plain), counted("held", n.Held, yellow), counted("succeeded", n.Succeeded, green), counted("tool errors", n.ToolErrors, yellow),
 		counted("failed", n.Failed, red), counted("denied", n.Denied, red), counted("expired", n.Expired, red), counted("canceled", n.Canceled, yellow),

@@ -186,13 +186,16 @@ func showCall(ctx context.Context, c *client, id string) error {
 	return show(ctx, c, with2(c.api.GetCall, id, (*callyard.GetCallParams)(nil)), func(v *shownCall) error { return v.write(c.out) })
 }
 
-func (v *shownCall) write(out screen) error {
-	at := func(t *time.Time) string {
-		if t == nil || t.IsZero() {
-			return ""
-		}
-		return t.UTC().Format("2006-01-02 15:04:05.000 MST")
+// instant formats a time in UTC. It returns "" if there is none.
+func instant(t *time.Time, layout string) string {
+	if t == nil || t.IsZero() {
+		return ""
 	}
+	return t.UTC().Format(layout)
+}
+
+func (v *shownCall) write(out screen) error {
+	at := func(t *time.Time) string { return instant(t, "2006-01-02 15:04:05.000 MST") }
 	bytes := func(digest string, n int64) string {
 		if n == 0 && digest == "" {
 			return ""

@@ -85,6 +85,13 @@ func (c *client) connect() (err error) {
 	return nil
 }
 
+// quiet returns a client that prints no refusal: see [client.refused].
+func (c *client) quiet() *client {
+	q := *c
+	q.out.format = formatTable
+	return &q
+}
+
 func (c *client) close() { c.http.CloseIdleConnections() }
 
 // asking is the function of a command that calls a running Callyard.

@@ -43,6 +43,12 @@ func (e *exitError) ExitCode() int { return e.code }
 // was already reported.
 func ended(code int) error { return &exitError{code: code} }
 
+// isNotFound reports whether the error is that a named object does not exist.
+func isNotFound(err error) bool {
+	e, ok := errors.AsType[*exitError](err)
+	return ok && e.notFound
+}
+
 // fail returns an error that ends the process with the code.
 func fail(code int, format string, args ...any) error {
 	return &exitError{code: code, err: fmt.Errorf(format, args...)}

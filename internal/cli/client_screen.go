@@ -78,7 +78,11 @@ func (s screen) raw(body []byte) error {
 // sheet writes the properties of one object, with a name and a value in each row. It omits rows
 // without a value, and shortens no value.
 func (s screen) sheet(rows ...[]cell) error {
-	return s.sheetRows(slices.DeleteFunc(rows, func(row []cell) bool { return row[1].text == "" }))
+	rows = slices.DeleteFunc(rows, func(row []cell) bool { return row[1].text == "" })
+	if len(rows) == 0 {
+		return nil
+	}
+	return s.columns(rows, naturalWidths(rows), []int{0, 1})
 }
 
 // section writes a headline and a multi-line text.

@@ -93,14 +93,6 @@ func (s screen) withoutEmptyText(header []string, rows [][]cell) ([]string, [][]
 	return header[:last], short
 }
 
-// sheetRows writes rows of two fields without shortening them.
-func (s screen) sheetRows(rows [][]cell) error {
-	if len(rows) == 0 {
-		return nil
-	}
-	return s.columns(rows, naturalWidths(rows), []int{0, 1})
-}
-
 // naturalWidths puts each field on one line and returns the width of each column.
 func naturalWidths(rows [][]cell) []int {
 	widths := make([]int, len(rows[0]))

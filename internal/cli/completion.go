@@ -65,8 +65,7 @@ func complete(cmd *cobra.Command, give completions, args []string, toComplete st
 	ask := func(ctx context.Context, c *client, args []string) error {
 		ctx, cancel := context.WithTimeout(ctx, completeWait)
 		defer cancel()
-		c.out.format = formatTable // do not print a refusal, whatever the value of --output
-		all, err := give(ctx, c, args)
+		all, err := give(ctx, c.quiet(), args)
 		for _, word := range all {
 			if name, _, _ := strings.Cut(word, "\t"); strings.HasPrefix(name, toComplete) && oneLine(name) == name && !strings.Contains(name, " ") {
 				found = append(found, strings.ReplaceAll(word, "\n", " "))

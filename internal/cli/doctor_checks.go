@@ -187,7 +187,7 @@ func (x *examination) executions(ctx context.Context) {
 	query := callyard.ListCallsParams{State: []callyard.ListCallsParamsState{callyard.ListCallsParamsStateUnknown}, Since: &since, Limit: new(shownMost), Principal: new("*")}
 	whose, list := "the calls", "callyard calls --state unknown --since 24h --principal '*'"
 	_, err := x.look(ctx, x.c, with(x.c.api.ListCalls, &query), &page)
-	if refused, ok := errors.AsType[*exitError](err); ok && refused.code == exitRefused {
+	if exitCode(err) == exitRefused {
 		query.Principal, whose, list = nil, "your calls", "callyard calls --state unknown --since 24h"
 		_, err = x.look(ctx, x.c, with(x.c.api.ListCalls, &query), &page)
 	}

@@ -66,11 +66,8 @@ func (x *examination) printForPeople(faults int) error {
 			return err
 		}
 	}
-	switch faults {
-	case 0:
+	if faults == 0 {
 		return out.text("\nNo faults.\n")
-	case 1:
-		return out.text("\n1 fault.\n")
 	}
-	return out.text(fmt.Sprintf("\n%d faults.\n", faults))
+	return out.text("\n" + count(faults, "fault") + ".\n")
 }

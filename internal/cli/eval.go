@@ -79,26 +79,22 @@ func evalScoreCommand() *cobra.Command {
 
 // showScored prints a report as a table, or as structured data.
 func showScored(out, note screen, dir string, result *rundir.Result) error {
+	var notes strings.Builder
 	if n := len(result.Unknown); n > 0 {
-		if err := note.text(fmt.Sprintf("%d responses match no sample, such as %q.\n", n, oneLine(result.Unknown[0]))); err != nil {
-			return err
-		}
+		fmt.Fprintf(&notes, "%d responses match no sample, such as %q.\n", n, oneLine(result.Unknown[0]))
 	}
 	if n := len(result.Unoffered); n > 0 {
 		first := result.Unoffered[0]
-		if err := note.text(fmt.Sprintf("%d samples expect a tool that they do not offer, such as %q in sample %q.\n", n, oneLine(first.Tool), oneLine(first.Sample))); err != nil {
-			return err
-		}
+		fmt.Fprintf(&notes, "%d samples expect a tool that they do not offer, such as %q in sample %q.\n", n, oneLine(first.Tool), oneLine(first.Sample))
 	}
 	if n := len(result.Skipped); n > 0 {
-		if err := note.text(fmt.Sprintf("%d samples have no response and do not count, such as %q.\n", n, oneLine(result.Skipped[0]))); err != nil {
-			return err
-		}
+		fmt.Fprintf(&notes, "%d samples have no response and do not count, such as %q.\n", n, oneLine(result.Skipped[0]))
 	}
 	if result.LeftOut > 0 {
-		if err := note.text(fmt.Sprintf("%d transcripts have no answer, or are those of masked episodes; they do not count.\n", result.LeftOut)); err != nil {
-			return err
-		}
+		fmt.Fprintf(&notes, "%d transcripts have no answer, or are those of masked episodes; they do not count.\n", result.LeftOut)
+	}
+	if err := note.text(notes.String()); err != nil {
+		return err
 	}
 	r := result.Report
 	if out.structured() {
@@ -114,9 +110,9 @@ func showScored(out, note screen, dir string, result *rundir.Result) error {
 	published := r.At(eval.Published)
 	for i := range published.Categories {
 		c := &published.Categories[i]
-		row := []string{oneLine(c.Name), decimal(int64(c.Samples)), estimate(c.Metrics.F1), estimate(c.Metrics.Accuracy)}
+		row := []string{oneLine(c.Name), decimal(c.Samples), estimate(c.Metrics.F1), estimate(c.Metrics.Accuracy)}
 		for _, t := range eval.Types() {
-			row = append(row, decimal(int64(c.Types[t])))
+			row = append(row, decimal(c.Types[t]))
 		}
 		rows = append(rows, cells(row...))
 	}

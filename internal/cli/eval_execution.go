@@ -81,8 +81,8 @@ func (e *executions) show(out screen) error {
 func showExecution(out screen, e *stage.Execution) error {
 	var rows [][]cell
 	row := func(name string, t *stage.Tally) {
-		rows = append(rows, cells(oneLine(name), decimal(int64(t.Calls)), decimal(int64(t.Reached)), decimal(int64(t.Reached-t.ToolErrors)),
-			decimal(int64(t.ToolErrors)), decimal(int64(t.Denied)), decimal(int64(t.Unknown)), decimal(int64(t.Missing))))
+		rows = append(rows, cells(oneLine(name), decimal(t.Calls), decimal(t.Reached), decimal(t.Reached-t.ToolErrors),
+			decimal(t.ToolErrors), decimal(t.Denied), decimal(t.Unknown), decimal(t.Missing)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Categories)) {
 		row(name, e.Categories[name])

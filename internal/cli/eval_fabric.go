@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -41,7 +40,7 @@ func (f *evalFabric) run(ctx context.Context, call stage.ExecCall) (text string,
 	resp, err := f.c.do(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 		return f.c.api.CallToolWithBody(ctx, call.Server, call.Tool, &callyard.CallToolParams{}, mediaJSON, bytes.NewReader(call.Arguments), edit...)
 	})
-	if refused, ok := errors.AsType[*exitError](err); ok && refused.code == exitRefused {
+	if exitCode(err) == exitRefused {
 		return err.Error(), true, nil
 	}
 	if err != nil {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -188,9 +187,8 @@ func (r *evalRun) serversReady(ctx context.Context, c *client, called []string) 
 func serverExists(ctx context.Context, c *client, id, words string) error {
 	return suggesting(func(ctx context.Context, c *client, args []string) error {
 		_, err := c.report(ctx, with(c.api.GetServer, args[0]), new(struct{}))
-		var missing *exitError
-		if errors.As(err, &missing) && missing.notFound {
-			return &exitError{code: missing.code, notFound: true, err: fmt.Errorf("%s: %w", oneLine(words), err)}
+		if isNotFound(err) {
+			return &exitError{code: exitCode(err), notFound: true, err: fmt.Errorf("%s: %w", oneLine(words), err)}
 		}
 		return err
 	})(ctx, c, []string{id})

@@ -39,7 +39,7 @@ func hubListCommand() *cobra.Command {
 			}
 			rows := make([][]cell, len(all))
 			for i, e := range all {
-				rows[i] = cells(e.Name, decimal(int64(len(e.Tools))), strings.Join(e.Needs, ", "), e.Description)
+				rows[i] = cells(e.Name, decimal(len(e.Tools)), strings.Join(e.Needs, ", "), e.Description)
 			}
 			return out.table([]string{"NAME", "TOOLS", "NEEDS", "DESCRIPTION"}, rows)
 		},

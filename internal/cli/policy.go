@@ -84,13 +84,10 @@ func checkPolicy(out screen, path string) error {
 			return err
 		}
 	}
-	switch len(doubts) {
-	case 0:
-		return out.text(fmt.Sprintf("The policy is valid: %s, version %s.\n", count(len(p.Rules()), "rule"), p.Version()))
-	case 1:
-		return fail(exitUsage, "The policy is valid, but has 1 probable mistake.")
+	if len(doubts) > 0 {
+		return fail(exitUsage, "The policy is valid, but has %s.", count(len(doubts), "probable mistake"))
 	}
-	return fail(exitUsage, "The policy is valid, but has %d probable mistakes.", len(doubts))
+	return out.text(fmt.Sprintf("The policy is valid: %s, version %s.\n", count(len(p.Rules()), "rule"), p.Version()))
 }
 
 // reportPolicy prints the result of `policy check` as one object. fault is the parse error, if any.

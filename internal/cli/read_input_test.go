@@ -59,7 +59,7 @@ func TestAnInterruptEndsACommandThatWaitsForInput(t *testing.T) {
 		var err error
 		switch {
 		case c.approve:
-			err = confirmApproval(ctx, cl)
+			err = confirmed(ctx, cl, "Run it?", "Not approved.")
 		case c.person:
 			err = y.converseAs(ctx, t, cl, api.URL)
 		default:

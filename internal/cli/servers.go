@@ -72,7 +72,7 @@ func toolCount(s *callyard.ServerItem) string {
 // changedTools lists the tools whose changed definition is not yet accepted.
 func changedTools(s *callyard.ServerItem) string { return strings.Join(s.ChangedTools, ", ") }
 
-func decimal(n int64) string { return strconv.FormatInt(n, 10) }
+func decimal[T ~int | ~int64](n T) string { return strconv.FormatInt(int64(n), 10) }
 
 // readiness returns the state of a server in the words of the start screen. The published API uses
 // "initialized" for a server that is ready.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -94,14 +93,10 @@ func listSets(ctx context.Context, c *client, _ []string) error {
 }
 
 func showSet(ctx context.Context, c *client, args []string) error {
-	var s setItem
-	raw, err := c.report(ctx, with(c.api.GetSet, args[0]), &s)
-	if err != nil {
-		return err
-	}
-	if c.out.structured() {
-		return c.out.document(raw)
-	}
+	return show(ctx, c, with(c.api.GetSet, args[0]), func(s *setItem) error { return s.write(c) })
+}
+
+func (s *setItem) write(c *client) error {
 	rows := make([][]cell, 0, len(s.Tools))
 	for _, t := range s.Tools {
 		row := cells(t.Name, t.Server, t.Tool, "on")
@@ -211,29 +206,22 @@ func (f *setFlags) definition(in io.Reader, file []string, given func(flag strin
 func putSet(ctx context.Context, c *client, name string, definition []byte) error {
 	params := &callyard.PutSetParams{}
 	now, err := setNow(ctx, c, name)
-	var missing *exitError
 	switch {
 	case err == nil && now.ETag != "":
 		params.IfMatch = &now.ETag
-	case errors.As(err, &missing) && missing.notFound:
+	case isNotFound(err):
 		params.IfNoneMatch = new(callyard.PutSetParamsIfNoneMatch("*"))
 	case err != nil:
 		return err
 	}
-	var stored setItem
-	raw, err := c.report(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+	return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 		return c.api.PutSetWithBody(ctx, name, params, mediaJSON, bytes.NewReader(definition), edit...)
-	}, &stored)
-	if err != nil {
-		return err
-	}
-	if c.out.structured() {
-		return c.out.document(raw)
-	}
-	if _, err := c.report(ctx, with(c.api.GetSet, name), &now); err != nil {
-		return err
-	}
-	return c.out.text(oneLine(fmt.Sprintf("The set %s is stored; it has %s now. MCP clients use it at /mcp/@%s.", name, count(len(now.Tools), "tool"), name)) + "\n")
+	}, func(*struct{}) error {
+		if _, err := c.report(ctx, with(c.api.GetSet, name), &now); err != nil {
+			return err
+		}
+		return c.out.text(oneLine(fmt.Sprintf("The set %s is stored; it has %s now. MCP clients use it at /mcp/@%s.", name, count(len(now.Tools), "tool"), name)) + "\n")
+	})
 }
 
 func removeSet(ctx context.Context, c *client, args []string) error {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,15 +90,14 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 func suggesting(run asking) asking {
 	return func(ctx context.Context, c *client, args []string) error {
 		err := run(ctx, c, args)
-		var missing *exitError
-		if len(args) == 0 || !errors.As(err, &missing) || !missing.notFound {
+		if len(args) == 0 || !isNotFound(err) {
 			return err
 		}
 		hint := suggestName(ctx, c, args)
 		if hint == "" {
 			return err
 		}
-		return &exitError{code: missing.code, err: fmt.Errorf("%w\n%s", err, strings.TrimPrefix(hint, ". "))}
+		return fail(exitCode(err), "%w\n%s", err, strings.TrimPrefix(hint, ". "))
 	}
 }
 
@@ -108,9 +106,8 @@ func suggesting(run asking) asking {
 func suggestName(ctx context.Context, c *client, args []string) string {
 	ctx, cancel := context.WithTimeout(ctx, suggestFor)
 	defer cancel()
-	quiet := *c
-	quiet.out.format = formatTable // do not print a refusal of these requests
-	known, err := serverIDs(ctx, &quiet, nil)
+	c = c.quiet()
+	known, err := serverIDs(ctx, c, nil)
 	if err != nil {
 		return ""
 	}
@@ -121,7 +118,7 @@ func suggestName(ctx context.Context, c *client, args []string) string {
 	if len(args) < 2 {
 		return ""
 	}
-	known, err = toolNames(ctx, &quiet, args[:1])
+	known, err = toolNames(ctx, c, args[:1])
 	if err != nil {
 		return ""
 	}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,25 +47,22 @@ func listTenants(ctx context.Context, c *client, _ []string) error {
 		return err
 	}
 	return all.print(c, "tenants", []string{"TENANT", "SERVERS", "CALLS 24H", "FAILED", "DENIED", "HELD NOW", "WAITING", "IN FLIGHT", "KEYS", "SETS", "RULES", "WEIGHT", "RETENTION", "RECEIVERS"}, func(t *callyard.Tenant) []cell {
-		row := cells(t.ID, formatInt(t.Servers.Seen), "", "", "", formatInt(t.Held), "", "", formatInt(t.Keys), formatInt(len(t.Sets)), "", formatInt(t.Limits.Weight), retentionOf(t), receiversOf(t))
+		row := cells(t.ID, decimal(t.Servers.Seen), "", "", "", decimal(t.Held), "", "", decimal(t.Keys), decimal(len(t.Sets)), "", decimal(t.Limits.Weight), retentionOf(t), receiversOf(t))
 		if u := t.Usage; u != nil {
-			row[2].text, row[3].text, row[4].text = formatInt(u.Calls), formatInt(u.Failed), formatInt(u.Denied)
+			row[2].text, row[3].text, row[4].text = decimal(u.Calls), decimal(u.Failed), decimal(u.Denied)
 		}
 		if t.Waiting != nil {
-			row[6].text = formatInt(*t.Waiting)
+			row[6].text = decimal(*t.Waiting)
 		}
 		if f := t.InFlight; f != nil {
-			row[7].text = formatInt(f.Calls)
+			row[7].text = decimal(f.Calls)
 		}
 		if t.Policy.Own {
-			row[10].text = formatInt(t.Policy.Rules)
+			row[10].text = decimal(t.Policy.Rules)
 		}
 		return row
 	}, "")
 }
-
-// formatInt formats an integer.
-func formatInt[T ~int | ~int64](n T) string { return strconv.FormatInt(int64(n), 10) }
 
 // retentionOf formats the configured retention of the payloads of the tenant's calls. It returns ""
 // if the platform's retention applies.
@@ -78,13 +75,9 @@ func retentionOf(t *callyard.Tenant) string {
 
 // receiversOf lists the channels that notify people of the tenant about approvals.
 func receiversOf(t *callyard.Tenant) string {
-	all := append([]string{}, t.Receivers.Hosts...)
-	switch n := t.Receivers.SlackChannels; n {
-	case 0:
-	case 1:
-		all = append(all, "1 channel in Slack")
-	default:
-		all = append(all, fmt.Sprintf("%d channels in Slack", n))
+	all := slices.Clone(t.Receivers.Hosts)
+	if n := t.Receivers.SlackChannels; n > 0 {
+		all = append(all, countOf(int(n), "channel in Slack", "channels in Slack"))
 	}
 	return strings.Join(all, ", ")
 }
@@ -97,20 +90,20 @@ func showTenant(ctx context.Context, c *client, args []string) error {
 		}
 		rows := [][]cell{
 			cells("tenant", t.ID), cells("servers", cmp.Or(strings.Join(t.Servers.Patterns, " "), "all")), cells("sees now", count(int(t.Servers.Seen), "server")), cells("sets", strings.Join(t.Sets, " ")),
-			cells("policy", policy), cells("weight", formatInt(t.Limits.Weight)), cells("receivers", receiversOf(t)), cells("API keys", formatInt(t.Keys)+" made at run time"),
-			cells("held now", formatInt(t.Held)),
+			cells("policy", policy), cells("weight", decimal(t.Limits.Weight)), cells("receivers", receiversOf(t)), cells("API keys", decimal(t.Keys)+" made at run time"),
+			cells("held now", decimal(t.Held)),
 		}
 		if n, b := t.Limits.Nominal, t.Limits.Borrow; n != nil && b != nil {
-			rows = append(rows, cells("calls in flight", fmt.Sprintf("%s of its own, %s borrowed at most", formatInt(*n), formatInt(*b))))
+			rows = append(rows, cells("calls in flight", fmt.Sprintf("%s of its own, %s borrowed at most", decimal(*n), decimal(*b))))
 		}
 		if f := t.InFlight; f != nil {
-			rows = append(rows, cells("in flight now", fmt.Sprintf("%s, %s of them borrowed; %s lent to others", formatInt(f.Calls), formatInt(f.Borrowed), formatInt(f.Lent))))
+			rows = append(rows, cells("in flight now", fmt.Sprintf("%s, %s of them borrowed; %s lent to others", decimal(f.Calls), decimal(f.Borrowed), decimal(f.Lent))))
 		}
 		if kept := retentionOf(t); kept != "" {
 			rows = append(rows, cells("retention", kept+" after the end of a call"))
 		}
 		if t.Waiting != nil {
-			rows = append(rows, cells("waiting", formatInt(*t.Waiting)))
+			rows = append(rows, cells("waiting", decimal(*t.Waiting)))
 		}
 		if u := t.Usage; u != nil {
 			rows = append(rows, cells("calls 24h", fmt.Sprintf("%d: %d failed, %d denied, %d expired, %d unknown, %d not ended; %s, %d held", u.Calls, u.Failed, u.Denied, u.Expired, u.Unknown, u.Unfinished, count(int(u.ToolErrors), "tool error"), u.Held)))

@@ -71,14 +71,10 @@ func listForProvider(ctx context.Context, c *client, p providerList) error {
 		Format: &format, Server: optional(p.server), Set: optional(p.set), Query: optional(p.query),
 		MaxTools: optional(max(int64(p.maxTools), 0)), BudgetTokens: optional(max(int64(p.budget), 0)), Strict: optional(p.strict),
 	}
-	var answer providerAnswer
-	raw, err := c.report(ctx, with(c.api.ListTools, &q), &answer)
-	if err != nil {
-		return err
-	}
-	if c.out.structured() {
-		return c.out.document(raw)
-	}
+	return show(ctx, c, with(c.api.ListTools, &q), func(answer *providerAnswer) error { return answer.write(c) })
+}
+
+func (answer *providerAnswer) write(c *client) error {
 	if err := c.out.raw(answer.Tools); err != nil {
 		return err
 	}

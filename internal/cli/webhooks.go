@@ -110,7 +110,7 @@ func listDeliveries(ctx context.Context, c *client, query *callyard.ListWebhookD
 			if d.NextAttemptAt != nil {
 				next = "in " + age(d.NextAttemptAt.Sub(now))
 			}
-			rows = append(rows, cells(d.ID, d.Receiver, d.Type, deref(d.Tenant), formatInt(d.Attempts), age(now.Sub(d.CreatedAt)), next, cmp.Or(deref(d.Reason), deref(d.LastError))))
+			rows = append(rows, cells(d.ID, d.Receiver, d.Type, deref(d.Tenant), decimal(d.Attempts), age(now.Sub(d.CreatedAt)), next, cmp.Or(deref(d.Reason), deref(d.LastError))))
 		}
 		if err := c.out.table([]string{"ID", "RECEIVER", "EVENT", "TENANT", "ATTEMPTS", "AGE", "NEXT", "WHY"}, rows); err != nil || all.Total <= int64(len(rows)) {
 			return err
