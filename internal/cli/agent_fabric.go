@@ -66,9 +66,7 @@ func (f *agentFabric) Run(ctx context.Context, key string, body json.RawMessage,
 	}
 	var last error
 	for range 3 {
-		resp, err := f.c.do(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-			return f.c.api.CreateToolCallsWithBody(ctx, &params, mediaJSON, bytes.NewReader(body), edit...)
-		})
+		resp, err := f.c.do(ctx, with3(f.c.api.CreateToolCallsWithBody, &params, mediaJSON, content(body)))
 		if err == nil {
 			defer resp.Body.Close()
 			return f.results(ctx, resp)
@@ -119,9 +117,7 @@ func (f *agentFabric) results(ctx context.Context, resp *http.Response) (*agent.
 
 // Decide implements [agent.Fabric].
 func (f *agentFabric) Decide(ctx context.Context, confirmation string, approve bool) error {
-	resp, err := f.c.do(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-		return f.c.api.ConfirmCall(ctx, confirmation, &callyard.ConfirmCallParams{}, callyard.ConfirmCallJSONRequestBody{Confirm: approve}, edit...)
-	})
+	resp, err := f.c.do(ctx, with3(f.c.api.ConfirmCall, confirmation, &callyard.ConfirmCallParams{}, callyard.ConfirmCallJSONRequestBody{Confirm: approve}))
 	if err != nil {
 		if exitCode(err) == exitRefused && !approve {
 			return nil // a denial is answered with the problem of the call

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -74,9 +73,7 @@ func callTool(ctx context.Context, c *client, server, tool string, arguments []b
 		ms := int((timeout + time.Millisecond - 1).Milliseconds()) // round up to at least one
 		params.CallyardTimeoutMs = &ms
 	}
-	held, result, err := awaitCall(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-		return c.api.CallToolWithBody(ctx, server, tool, &params, mediaJSON, bytes.NewReader(arguments), edit...)
-	})
+	held, result, err := awaitCall(ctx, c, c.callRequest(server, tool, &params, arguments))
 	if err != nil {
 		return err
 	}

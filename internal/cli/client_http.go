@@ -31,10 +31,27 @@ func with[P any](ask func(context.Context, P, ...callyard.RequestEditorFn) (*htt
 	}
 }
 
-// with2 is [with] for an operation that takes two of them.
+// with2 is [with] for an operation that takes two arguments, such as an id and a body.
 func with2[P, Q any](ask func(context.Context, P, Q, ...callyard.RequestEditorFn) (*http.Response, error), p P, q Q) request {
 	return func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
 		return ask(ctx, p, q, edit...)
+	}
+}
+
+// with3 is [with] for an operation that takes three arguments.
+func with3[P, Q, R any](ask func(context.Context, P, Q, R, ...callyard.RequestEditorFn) (*http.Response, error), p P, q Q, r R) request {
+	return func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+		return ask(ctx, p, q, r, edit...)
+	}
+}
+
+// content returns a body for [with2] and [with3].
+func content(body []byte) io.Reader { return bytes.NewReader(body) }
+
+// callRequest returns the request of a call, whose arguments keep their bytes.
+func (c *client) callRequest(server, tool string, params *callyard.CallToolParams, arguments []byte) request {
+	return func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
+		return c.api.CallToolWithBody(ctx, server, tool, params, mediaJSON, bytes.NewReader(arguments), edit...)
 	}
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,9 +36,8 @@ func (f *evalFabric) run(ctx context.Context, call stage.ExecCall) (text string,
 	if call.Server == "" {
 		return "", false, fail(exitUsage, "The call of %s names no server: choose one with --server ID.", oneLine(call.Tool))
 	}
-	resp, err := f.c.do(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-		return f.c.api.CallToolWithBody(ctx, call.Server, call.Tool, &callyard.CallToolParams{}, mediaJSON, bytes.NewReader(call.Arguments), edit...)
-	})
+	c := f.c
+	resp, err := c.do(ctx, c.callRequest(call.Server, call.Tool, &callyard.CallToolParams{}, call.Arguments))
 	if exitCode(err) == exitRefused {
 		return err.Error(), true, nil
 	}
@@ -47,7 +45,7 @@ func (f *evalFabric) run(ctx context.Context, call stage.ExecCall) (text string,
 		return "", false, err
 	}
 	defer resp.Body.Close()
-	body, err := f.c.readJSON(ctx, resp)
+	body, err := c.readJSON(ctx, resp)
 	if err != nil {
 		return "", false, err
 	}

@@ -117,9 +117,7 @@ func createKeyCommand() *cobra.Command {
 		if *tenant != "" {
 			body["tenant"] = *tenant
 		}
-		return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-			return c.api.CreateKeyWithBody(ctx, mediaJSON, bytes.NewReader(marshal(body)), edit...)
-		}, func(k *issuedKey) error {
+		return show(ctx, c, with2(c.api.CreateKeyWithBody, mediaJSON, content(marshal(body))), func(k *issuedKey) error {
 			return c.printSecret(k, fmt.Sprintf("This is the API key %s (id %s); it is shown only once. It expires on %s.", k.Name, k.ID, k.ExpiresAt.UTC().Format("2006-01-02 15:04:05 MST")))
 		})
 	})
@@ -195,9 +193,7 @@ func rotateKeyCommand() *cobra.Command {
 		}
 		seconds := int64(grace / time.Second)
 		return c.withKey(ctx, args[0], func(k *issuedKey) error {
-			return show(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-				return c.api.RotateKey(ctx, k.ID, &callyard.RotateKeyParams{IfMatch: &k.ETag}, callyard.APIKeyRotation{GraceSeconds: &seconds, ExpiresAt: ends}, edit...)
-			}, func(k *issuedKey) error {
+			return show(ctx, c, with3(c.api.RotateKey, k.ID, &callyard.RotateKeyParams{IfMatch: &k.ETag}, callyard.APIKeyRotation{GraceSeconds: &seconds, ExpiresAt: ends}), func(k *issuedKey) error {
 				text := fmt.Sprintf("This is the new secret of the API key %s (id %s); it is shown only once.", k.Name, k.ID)
 				if n := len(k.Former); n > 0 {
 					text += " The previous secret is accepted until " + k.Former[n-1].Until.Format(time.DateTime) + " UTC."

@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"os"
 	"reflect"
 	"strconv"
@@ -83,9 +81,7 @@ func askLive(ctx context.Context, c *client, e *fileExample, draft *string) (t e
 		return t, "", fail(exitUsage, "%s: the arguments are not valid JSON.", e.where())
 	}
 	var d callyard.PolicyDecision
-	if _, err := c.report(ctx, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-		return c.api.TestPolicyWithBody(ctx, mediaJSON, bytes.NewReader(body), edit...)
-	}, &d); err != nil {
+	if _, err := c.report(ctx, with2(c.api.TestPolicyWithBody, mediaJSON, content(body)), &d); err != nil {
 		return t, "", err
 	}
 	a := assessed(&d)

@@ -1,18 +1,14 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	callyard "github.com/callyard/callyard/clients/go"
 
 	"github.com/callyard/callyard/internal/kit/bom"
 )
@@ -59,9 +55,7 @@ func addServerCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return showStatus(ctx, c, func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-			return c.api.AddServerWithBody(ctx, mediaJSON, bytes.NewReader(body), edit...)
-		}, entry.ID)
+		return showStatus(ctx, c, with2(c.api.AddServerWithBody, mediaJSON, content(body)), entry.ID)
 	})
 	return cmd
 }

@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"math"
-	"net/http"
 
 	"github.com/spf13/cobra"
 
 	callyard "github.com/callyard/callyard/clients/go"
-
 	"github.com/callyard/callyard/internal/kit/bom"
 )
 
@@ -48,9 +45,7 @@ func importState(ctx context.Context, c *client, path string, apply bool) error 
 		return fail(exitUsage, "The state cannot be read: %w", err)
 	}
 	put := func(params *callyard.PutStateParams) request {
-		return func(ctx context.Context, edit ...callyard.RequestEditorFn) (*http.Response, error) {
-			return c.api.PutStateWithBody(ctx, params, mediaJSON, bytes.NewReader(bom.Trim(file)), edit...)
-		}
+		return with3(c.api.PutStateWithBody, params, mediaJSON, content(bom.Trim(file)))
 	}
 	var changes callyard.StateChanges
 	raw, err := c.report(ctx, put(&callyard.PutStateParams{DryRun: new(true)}), &changes)
