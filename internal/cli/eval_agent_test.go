@@ -117,3 +117,16 @@ func TestTranscriptIsUsableAsAResponseFile(t *testing.T) {
 		t.Errorf("%+v, %v", scores, err)
 	}
 }
+
+// TestRefusedCallsOfAConversationAreNotPrinted refuses a call of the model: only the report is output.
+func TestRefusedCallsOfAConversationAreNotPrinted(t *testing.T) {
+	d := openDoor(t, map[string]answer{"POST /servers/files/tools/read": problemAnswer(403, `{"status":403,"detail":"The policy denies it."}`)})
+	var out, note strings.Builder
+	c := clientOf(t, d, &out, &note)
+	c.out.format = formatJSON
+	f := evalFabric{c, stage.Target{}}
+	text, failed, err := f.run(t.Context(), stage.ExecCall{Server: "files", Tool: "read", Arguments: []byte("{}")})
+	if err != nil || !failed || !strings.Contains(text, "The policy denies it.") || out.Len() > 0 {
+		t.Errorf("%q %v %v, printed %q", text, failed, err, out.String())
+	}
+}

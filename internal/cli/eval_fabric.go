@@ -36,7 +36,7 @@ func (f *evalFabric) run(ctx context.Context, call stage.ExecCall) (text string,
 	if call.Server == "" {
 		return "", false, fail(exitUsage, "The call of %s names no server: choose one with --server ID.", oneLine(call.Tool))
 	}
-	c := f.c
+	c := f.c.quiet() // a refusal is a result
 	resp, err := c.do(ctx, c.callRequest(call.Server, call.Tool, &callyard.CallToolParams{}, call.Arguments))
 	if exitCode(err) == exitRefused {
 		return err.Error(), true, nil

@@ -205,7 +205,7 @@ func (f *setFlags) definition(in io.Reader, file []string, given func(flag strin
 // putSet stores a set and replaces an existing one.
 func putSet(ctx context.Context, c *client, name string, definition []byte) error {
 	params := &callyard.PutSetParams{}
-	now, err := setNow(ctx, c, name)
+	now, err := setNow(ctx, c.quiet(), name) // a new set is no refusal
 	switch {
 	case err == nil && now.ETag != "":
 		params.IfMatch = &now.ETag

@@ -11,6 +11,8 @@ func setsDoor(t *testing.T) *door {
 	return openDoor(t, map[string]answer{
 		"GET /sets":            jsonAnswer(`{"sets":[` + item + `},{"name":"fixed","origin":"configuration","definition":{"include":[{}]}}]}`),
 		"GET /sets/reading":    jsonAnswer(item + `,"tools":[{"name":"read","server":"files","tool":"read","enabled":true},{"name":"list","server":"files","tool":"list","enabled":false,"reason":"slow"}],"left_out":[{"name":"x","tools":[{"server":"a","tool":"x"},{"server":"b","tool":"x"}]}]}`),
+		"GET /sets/first":      problemAnswer(404, `{"status":404,"detail":"There is no set \"first\"."}`),
+		"PUT /sets/first":      jsonAnswer(`{"name":"first"}`),
 		"GET /sets/new":        problemAnswer(404, `{"status":404,"detail":"There is no set \"new\"."}`),
 		"PUT /sets/reading":    jsonAnswer(item + `}`),
 		"PUT /sets/new":        problemAnswer(412, `{"status":412,"detail":"Set \"new\" has changed: the ETag in the request is not its current one. Nothing was changed."}`),
@@ -77,5 +79,14 @@ func TestSetsAreListedShownAndChanged(t *testing.T) {
 				t.Errorf("%q: %q has no %q", c.args, stdout, want)
 			}
 		}
+	}
+}
+
+// TestSetsPutPrintsOneDocument creates a set: that it does not exist is no part of the output.
+func TestSetsPutPrintsOneDocument(t *testing.T) {
+	plainEnvironment(t)
+	out, note, code := typed(t, "", "sets", "put", "first", "--tools", "files/*", "--json", "--url", setsDoor(t).URL)
+	if code != exitOK || out != `{"name":"first"}`+"\n" {
+		t.Errorf("%d %q %q", code, out, note)
 	}
 }
