@@ -119,30 +119,29 @@ func (o Operator) Accepted(id schema.ServerID) map[string]string {
 	return digests
 }
 
-// Accept accepts definitions of tools for all front doors, either all of them or none. It returns
-// the tools that had a different accepted definition before. by is the principal. The error is of
-// KindConflict if the current definition of a tool no longer has the given digest. Other errors are
-// those of [Catalog.Pins].
-func (o Operator) Accept(ctx context.Context, id schema.ServerID, all []Acceptance, by string) (changed []Acceptance, err error) {
+// Accept accepts definitions of tools for all front doors, either all of them or none. by is the
+// principal. The error is of KindConflict if the current definition of a tool no longer has the given
+// digest. Other errors are those of [Catalog.Pins].
+func (o Operator) Accept(ctx context.Context, id schema.ServerID, all []Acceptance, by string) error {
 	c := o.c
 	unstored := func(err error) error { return notStored("acceptance", err) }
 	for range acceptTries {
 		now, err := acceptable(c, id, all)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		table := c.pins.Load()
 		if table == nil {
-			return nil, unstored(errors.New("the table of accepted definitions cannot be read"))
+			return unstored(errors.New("the table of accepted definitions cannot be read"))
 		}
 		row, revision, err := table.Fresh(ctx, pintable.Key(id))
 		if errors.Is(err, bus.ErrNotFound) {
-			return nil, unstored(errors.New("the definitions of the server are not recorded yet"))
+			return unstored(errors.New("the definitions of the server are not recorded yet"))
 		}
 		if err != nil {
-			return nil, unstored(err)
+			return unstored(err)
 		}
-		changed = nil
+		changed := false
 		row.Tools = maps.Clone(row.Tools)
 		if row.Tools == nil {
 			row.Tools = make(map[string]pintable.Pin, len(now))
@@ -150,24 +149,24 @@ func (o Operator) Accept(ctx context.Context, id schema.ServerID, all []Acceptan
 		for _, a := range all {
 			if row.Tools[a.Tool].Digest != a.Digest {
 				row.Tools[a.Tool] = pintable.Pin{Definition: now[a.Tool], Digest: a.Digest, By: by, At: time.Now().UTC()}
-				changed = append(changed, a)
+				changed = true
 			}
 		}
-		if len(changed) > 0 {
+		if changed {
 			if err := checkRowSize(c, &row); err != nil {
-				return nil, err
+				return err
 			}
 			if _, err = table.Replace(ctx, row, revision); errors.Is(err, bus.ErrConflict) {
 				continue
 			}
 			if err != nil {
-				return nil, unstored(err)
+				return unstored(err)
 			}
 		}
 		c.pinsChanged()
-		return changed, nil
+		return nil
 	}
-	return nil, unstored(bus.ErrConflict)
+	return unstored(bus.ErrConflict)
 }
 
 // acceptable returns the current definitions of the tools. Each must have the given digest.

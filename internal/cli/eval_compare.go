@@ -203,7 +203,7 @@ func writeReport(cmd *cobra.Command, page *report.Page, file, pictures, dir, oth
 		if err := page.Write(&text); err != nil {
 			return "", fail(exitUsage, "%w", err)
 		}
-		if _, err := stage.WriteFile(file, text.Bytes()); err != nil {
+		if err := stage.WriteFile(file, text.Bytes()); err != nil {
 			return "", fail(exitUsage, "%w", err)
 		}
 		written = "Report: " + file + "\n"

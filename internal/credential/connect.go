@@ -72,7 +72,7 @@ func (b *Book) Begin(ctx context.Context, server schema.ServerID) (*oauth.Reques
 			r.Scopes = s.Scopes
 		}
 		var req *oauth.Request
-		if req, err = s.OAuth.Begin(ctx, r, nil); err == nil {
+		if req, err = s.OAuth.Begin(ctx, r); err == nil {
 			return req, nil
 		}
 	}

@@ -145,7 +145,6 @@ type sandboxes struct {
 	launcher *launch.Launcher
 	greet    handshake
 	start    time.Duration
-	log      *slog.Logger
 
 	mu    sync.Mutex
 	maker *bwrap.Maker

@@ -70,7 +70,7 @@ func openSandboxed(w *Worker, s *Served, changed func()) *sandboxed {
 		doubt: make(chan struct{}, 1), state: schema.StateStarting, running: make(map[*session.Single]struct{}),
 	}
 	if s.Sandbox.Isolation == schema.IsolationBubblewrap {
-		b.in = &sandboxes{sandbox: s.Sandbox, launcher: w.launcher, greet: b.handshake, start: cfg.StartTimeout, log: b.log}
+		b.in = &sandboxes{sandbox: s.Sandbox, launcher: w.launcher, greet: b.handshake, start: cfg.StartTimeout}
 	} else {
 		b.in = &containers{sandbox: s.Sandbox, engine: w.engine, greet: b.handshake, start: cfg.StartTimeout, log: b.log}
 	}

@@ -269,7 +269,7 @@ func (k *Keys) refresh(ctx context.Context, id string) error {
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askFor) // several requests share the result
 		defer cancel()
-		if _, _, err := k.table().Fresh(ctx, schema.AllTenants(), id); err != nil && !errors.Is(err, bus.ErrNotFound) {
+		if _, err := k.table().Fresh(ctx, schema.AllTenants(), id); err != nil && !errors.Is(err, bus.ErrNotFound) {
 			return nil, k.away(err)
 		}
 		return nil, nil

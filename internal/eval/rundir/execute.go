@@ -86,6 +86,6 @@ func (p *Plan) Finish() (*stage.Execution, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding the execution: %w", err)
 	}
-	_, err = stage.WriteFile(p.path(), append(text, '\n'))
+	err = stage.WriteFile(p.path(), append(text, '\n'))
 	return e, err
 }

@@ -93,7 +93,7 @@ func Score(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := stage.WriteLines(scores, done.Scores); err != nil {
+	if err := stage.WriteLines(scores, done.Scores); err != nil {
 		return nil, err
 	}
 	out := &Result{Computed: done.Computed, Kept: len(done.Scores) - done.Computed, Skipped: done.Skipped, Unknown: done.Unknown, LeftOut: leftOut}
@@ -171,7 +171,7 @@ func (o *Options) responses(samples []stage.Sample) (responses []stage.Response,
 		if err == nil && !bytes.Equal(old, text) {
 			return nil, 0, fmt.Errorf("%s has other responses than %s: remove it, or choose another folder", path, o.Responses)
 		}
-		if _, err := stage.WriteFile(path, text); err != nil {
+		if err := stage.WriteFile(path, text); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -226,7 +226,7 @@ func (o *Options) report(ctx context.Context, done *stage.Scored) (r *report.Rep
 	if err != nil {
 		return nil, false, fmt.Errorf("encoding the report: %w", err)
 	}
-	_, err = stage.WriteFile(path, append(text, '\n'))
+	err = stage.WriteFile(path, append(text, '\n'))
 	return r, false, err
 }
 

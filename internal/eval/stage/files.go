@@ -90,8 +90,7 @@ func WriteSamples(path string, samples []eval.Sample) ([]Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = writeChunks(path, chunks)
-	return out, err
+	return out, writeChunks(path, chunks)
 }
 
 // encoded returns samples with their digests, and as lines.
@@ -272,10 +271,10 @@ func columnOf(err error) int64 {
 }
 
 // WriteLines writes a file with one JSON value per line, unless the file is unchanged.
-func WriteLines[T any](path string, all []T) (changed bool, err error) {
+func WriteLines[T any](path string, all []T) error {
 	chunks, err := linesOf(path, all)
 	if err != nil {
-		return false, err
+		return err
 	}
 	return writeChunks(path, chunks)
 }
@@ -296,23 +295,22 @@ func WriteCalls(path string, calls []ExecCall) (digest string, err error) {
 		return "", err
 	}
 	text := bytes.Join(chunks, nil)
-	_, err = WriteFile(path, text)
-	return eval.Digest(text), err
+	return eval.Digest(text), WriteFile(path, text)
 }
 
 // WriteFile replaces a file atomically, unless it is unchanged.
-func WriteFile(path string, text []byte) (changed bool, err error) {
+func WriteFile(path string, text []byte) error {
 	return writeChunks(path, [][]byte{text})
 }
 
-func writeChunks(path string, chunks [][]byte) (changed bool, err error) {
+func writeChunks(path string, chunks [][]byte) error {
 	same, err := has(path, chunks)
 	if same || err != nil {
-		return false, err
+		return err
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() { _ = os.Remove(file.Name()) }() // after the rename there is nothing to remove
 	for _, chunk := range chunks {
@@ -333,9 +331,9 @@ func writeChunks(path string, chunks [][]byte) (changed bool, err error) {
 		err = os.Rename(file.Name(), path)
 	}
 	if err != nil {
-		return false, fmt.Errorf("writing %s: %w", path, err)
+		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	return true, nil
+	return nil
 }
 
 // has reports whether a file has exactly these bytes. It returns false for a missing file.

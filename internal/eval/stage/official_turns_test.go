@@ -213,7 +213,7 @@ func runAtTheServer(t *testing.T, python, dir string, samples []Sample, calls []
 		t.Fatalf("%d results of %d calls", len(results), len(calls))
 	}
 	path := filepath.Join(dir, ResultsFile)
-	if _, err := WriteLines(path, results); err != nil {
+	if err := WriteLines(path, results); err != nil {
 		t.Fatal(err)
 	}
 	ran, err := Executed(samples, calls, digest, path)
@@ -224,7 +224,7 @@ func runAtTheServer(t *testing.T, python, dir string, samples []Sample, calls []
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := WriteFile(filepath.Join(dir, ExecutionFile), text); err != nil {
+	if err := WriteFile(filepath.Join(dir, ExecutionFile), text); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -19,7 +19,7 @@ func ran(t *testing.T, dir, folder string, calls []ExecCall, results map[string]
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := WriteLines(filepath.Join(dir, CallsFile), calls); err != nil {
+	if err := WriteLines(filepath.Join(dir, CallsFile), calls); err != nil {
 		t.Fatal(err)
 	}
 	var lines strings.Builder
@@ -164,7 +164,7 @@ func TestOutcomesOfOtherCallsDoNotCount(t *testing.T) {
 	}
 	answer[0].Text = strings.Replace(answer[0].Text, "7", "1", 1)
 	calls[1].Arguments = []byte(`{"n":7}`) // the file of calls is newer than the results
-	if _, err := WriteLines(filepath.Join(dir, AnswersFolder, CallsFile), calls); err != nil {
+	if err := WriteLines(filepath.Join(dir, AnswersFolder, CallsFile), calls); err != nil {
 		t.Fatal(err)
 	}
 	if other := score(nil); other.Scores[0].Execution != nil {

@@ -35,7 +35,7 @@ func TestQuarantinedToolIsHiddenAndCallsGetTheReason(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := cat.Operator().Accept(t.Context(), "bank", []catalog.Acceptance{{Tool: "pay", Digest: tool.Digest}}, "ops"); err != nil {
+	if err := cat.Operator().Accept(t.Context(), "bank", []catalog.Acceptance{{Tool: "pay", Digest: tool.Digest}}, "ops"); err != nil {
 		t.Fatal(err)
 	}
 	f.WaitFor("the accepted tool", func() bool { return strings.Contains(listed(), `"two"`) })

@@ -60,15 +60,15 @@ func (t *Table) Get(of schema.Tenants, id string) (k Key, revision uint64, ok bo
 
 // Fresh reads a key of these tenants from the table's leader, which has every acknowledged write.
 // [bus.ErrNotFound] means that there is none.
-func (t *Table) Fresh(ctx context.Context, of schema.Tenants, id string) (k Key, revision uint64, err error) {
-	k, revision, err = t.keys.Fresh(ctx, row(id))
+func (t *Table) Fresh(ctx context.Context, of schema.Tenants, id string) (Key, error) {
+	k, _, err := t.keys.Fresh(ctx, row(id))
 	if err == nil && (k.ID != id || !of.Include(k.Tenant)) {
 		err = bus.ErrNotFound
 	}
 	if err != nil {
-		return Key{}, 0, err
+		return Key{}, err
 	}
-	return k, revision, nil
+	return k, nil
 }
 
 // All returns every key of these tenants in this process's view, in no particular order.

@@ -31,7 +31,7 @@ func TestAKeyOfAnotherTenantDoesNotExist(t *testing.T) {
 		id     string
 	}{{"blue", "red"}, {"", "red"}, {"red", "none"}, {"red", "never"}} {
 		_, _, known := keys.Get(schema.OnlyTenant(by.tenant), by.id)
-		_, _, fresh := keys.Fresh(ctx, schema.OnlyTenant(by.tenant), by.id)
+		_, fresh := keys.Fresh(ctx, schema.OnlyTenant(by.tenant), by.id)
 		_, replaced := keys.Replace(ctx, by.tenant, Key{ID: by.id, Tenant: by.tenant}, revisions[by.id])
 		_, removed := keys.Remove(ctx, by.tenant, by.id, revisions[by.id])
 		put := keys.PutUse(ctx, by.tenant, Use{ID: by.id, Minute: 9})

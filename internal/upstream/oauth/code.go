@@ -44,9 +44,8 @@ func (Request) String() string { return "[an authorization request]" }
 // GoString hides the secrets.
 func (r Request) GoString() string { return r.String() }
 
-// Begin creates an authorization request with PKCE. known is an earlier registration, which is
-// reused if it is with this server; if nil, Begin registers.
-func (c *Client) Begin(ctx context.Context, r *Resource, known *Registration) (*Request, error) {
+// Begin registers at the authorization server and creates an authorization request with PKCE.
+func (c *Client) Begin(ctx context.Context, r *Resource) (*Request, error) {
 	m := r.Server
 	switch {
 	case m.AuthorizationEndpoint == "":
@@ -54,12 +53,9 @@ func (c *Client) Begin(ctx context.Context, r *Resource, known *Registration) (*
 	case !slices.Contains(m.CodeChallengeMethodsSupported, "S256"):
 		return nil, errors.New("the authorization server does not support PKCE with S256")
 	}
-	if known == nil || known.Issuer != m.Issuer {
-		fresh, err := c.Register(ctx, m)
-		if err != nil {
-			return nil, err
-		}
-		known = &fresh
+	registered, err := c.Register(ctx, m)
+	if err != nil {
+		return nil, err
 	}
 	wanted := slices.Clone(r.Scopes)
 	if slices.Contains(m.ScopesSupported, offline) && !slices.Contains(wanted, offline) {
@@ -67,9 +63,9 @@ func (c *Client) Begin(ctx context.Context, r *Resource, known *Registration) (*
 	}
 	req := &Request{
 		State: rand.Text() + rand.Text(), Verifier: oauth2.GenerateVerifier(), Issued: m.AuthorizationResponseIssParameterSupported,
-		Grant: Grant{Client: *known, TokenEndpoint: m.TokenEndpoint, Revocation: m.RevocationEndpoint, Resource: r.ID, Scopes: wanted},
+		Grant: Grant{Client: registered, TokenEndpoint: m.TokenEndpoint, Revocation: m.RevocationEndpoint, Resource: r.ID, Scopes: wanted},
 	}
-	config := oauth2.Config{ClientID: known.ID, Endpoint: oauth2.Endpoint{AuthURL: m.AuthorizationEndpoint}, RedirectURL: c.RedirectURL, Scopes: wanted}
+	config := oauth2.Config{ClientID: registered.ID, Endpoint: oauth2.Endpoint{AuthURL: m.AuthorizationEndpoint}, RedirectURL: c.RedirectURL, Scopes: wanted}
 	req.URL = config.AuthCodeURL(req.State, oauth2.S256ChallengeOption(req.Verifier), oauth2.SetAuthURLParam("resource", r.ID))
 	return req, nil
 }

@@ -60,7 +60,7 @@ func TestAPersonConnectsAndTheGrantIsRefreshed(t *testing.T) {
 	if r.ID != mcp.URL+"/mcp" || fmt.Sprint(r.Scopes) != "[read]" {
 		t.Errorf("found %+v", r)
 	}
-	req, err := c.Begin(t.Context(), r, nil)
+	req, err := c.Begin(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestAuthorizationResponseOfAnotherRequestIsRefused(t *testing.T) {
 		"no code":        func(q url.Values) { q.Del("code") },
 		"a denial":       func(q url.Values) { q.Set("error", "access_denied") },
 	} {
-		req, err := c.Begin(t.Context(), r, nil)
+		req, err := c.Begin(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestForgedMetadataCannotRedirectSecrets(t *testing.T) {
 		c := &oauth.Client{ID: "callyard", Secret: secret, Issuer: s.issuer, RedirectURL: "https://callyard.example/cb", HTTP: httpClient(t, mcp.URL)}
 		r, err := oauth.Discover(t.Context(), c.HTTP, mcp.URL+"/mcp", s.issuer, oauth.Challenge{})
 		if err == nil {
-			_, err = c.Begin(t.Context(), r, nil)
+			_, err = c.Begin(t.Context(), r)
 		}
 		if err == nil || !strings.Contains(err.Error(), s.want) {
 			t.Errorf("%s: %v, want %q", what, err, s.want)

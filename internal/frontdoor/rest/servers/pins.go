@@ -122,7 +122,7 @@ func (h *pinHandlers) accept(x *httpapi.Exchange, r *http.Request) (now *ServerP
 		return nil, err
 	}
 	id := schema.ServerID(r.PathValue("id"))
-	if _, err = h.catalog.Operator().Accept(r.Context(), id, all, x.Principal.Name); err != nil {
+	if err = h.catalog.Operator().Accept(r.Context(), id, all, x.Principal.Name); err != nil {
 		return nil, err
 	}
 	if h.record != nil {

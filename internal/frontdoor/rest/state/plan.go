@@ -167,7 +167,7 @@ func (h *handlers) planPins(file, now []AcceptedDigest, by *schema.Principal) (a
 			}
 			s.do = func(ctx context.Context) error {
 				one := []catalog.Acceptance{{Tool: pin.Tool, Digest: pin.Digest}}
-				if _, err := h.o.Catalog.Operator().Accept(ctx, pin.Server, one, by.Name); err != nil || h.o.Accepted == nil {
+				if err := h.o.Catalog.Operator().Accept(ctx, pin.Server, one, by.Name); err != nil || h.o.Accepted == nil {
 					return err
 				}
 				return h.o.Accepted(ctx, *by, pin.Server, one)
