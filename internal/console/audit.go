@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -55,18 +54,14 @@ func (c *Console) audit(w http.ResponseWriter, r *http.Request, v Visit) error {
 		}
 	}
 	params.Since, params.Until, page.Refusal = periodOf(page.Since, page.Until)
-	list, err := get[callyard.AuditRecordList](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.ListAudit(ctx, &params)
-	})
+	list, err := get[callyard.AuditRecordList](r.Context(), c, v, with(api.ListAudit, &params))
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
 	page.Records = list.Records
 	page.Older = older(auditPath, q, list.Next)
 	chain, err := cachedFor(c.cache, v, "audit chain", verifyEvery, func() (callyard.AuditVerification, error) {
-		return get[callyard.AuditVerification](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.VerifyAudit(ctx)
-		})
+		return get[callyard.AuditVerification](r.Context(), c, v, with0(api.VerifyAudit))
 	})
 	switch {
 	case err == nil:

@@ -67,9 +67,7 @@ func (c callPages) batches(w http.ResponseWriter, r *http.Request, v Visit) erro
 		state := callyard.ListBatchesParamsState(page.State)
 		params.State = &state
 	}
-	list, err := get[callyard.BatchList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.ListBatches(ctx, &params)
-	})
+	list, err := get[callyard.BatchList](r.Context(), c.Console, v, with(api.ListBatches, &params))
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
@@ -119,9 +117,7 @@ func (c callPages) batch(w http.ResponseWriter, r *http.Request, v Visit) error 
 		http.Redirect(w, r, Root+"/batches", http.StatusSeeOther)
 		return nil
 	}
-	b, err := get[callyard.Batch](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.GetBatch(ctx, id)
-	})
+	b, err := get[callyard.Batch](r.Context(), c.Console, v, with(api.GetBatch, id))
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
@@ -138,9 +134,7 @@ func (c callPages) batch(w http.ResponseWriter, r *http.Request, v Visit) error 
 		page.Retry, page.Once = min(b.Counts.Failed, maxRetried), rand.Text()
 	}
 	if b.Counts.Held > 0 {
-		held, err := get[callyard.HeldCalls](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.GetBatchHeld(ctx, id)
-		})
+		held, err := get[callyard.HeldCalls](r.Context(), c.Console, v, with(api.GetBatchHeld, id))
 		if err != nil && schema.KindOf(err) != schema.KindForbidden {
 			return err
 		}
@@ -178,9 +172,7 @@ type failures struct {
 func (c callPages) failures(ctx context.Context, v Visit, id string, calls int64) (f failures, err error) {
 	var groups []failure
 	limit := maxResults
-	a, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.GetBatchResults(ctx, id, &callyard.GetBatchResultsParams{Limit: &limit})
-	})
+	a, err := c.ask(ctx, v, with2(api.GetBatchResults, id, &callyard.GetBatchResultsParams{Limit: &limit}))
 	if err != nil {
 		return f, err
 	}
@@ -219,9 +211,7 @@ func (c callPages) actOnBatch(w http.ResponseWriter, r *http.Request, v Visit) e
 	if r.PostForm.Get("do") == "retry" {
 		return c.retryFailed(w, r, v, id)
 	}
-	if _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.CancelBatch(ctx, id)
-	}); err != nil {
+	if _, err := c.ask(r.Context(), v, with(api.CancelBatch, id)); err != nil {
 		return err
 	}
 	c.acted(v, "cancel", "batch", id)

@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"net/http"
@@ -61,9 +60,7 @@ func (c callPages) calls(w http.ResponseWriter, r *http.Request, v Visit) error 
 	}
 	params.Since, params.Until, page.Refusal = periodOf(page.Since, page.Until)
 	list := func() (callyard.CallList, error) {
-		return get[callyard.CallList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.ListCalls(ctx, &params)
-		})
+		return get[callyard.CallList](r.Context(), c.Console, v, with(api.ListCalls, &params))
 	}
 	if page.Others = page.Tenant != "" || page.Key != ""; page.Others {
 		params.Principal = optional(cmp.Or(page.Key, "*"))
@@ -167,10 +164,7 @@ func (c callPages) call(w http.ResponseWriter, r *http.Request, v Visit) error {
 		http.Redirect(w, r, Root+"/calls", http.StatusSeeOther)
 		return nil
 	}
-	a, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		include := callyard.GetCallParamsIncludeArguments
-		return client.GetCall(ctx, id, &callyard.GetCallParams{Include: &include})
-	})
+	a, err := c.ask(r.Context(), v, with2(api.GetCall, id, &callyard.GetCallParams{Include: new(callyard.GetCallParamsIncludeArguments)}))
 	if schema.KindOf(err) == schema.KindNotFound {
 		return c.callOfOther(w, r, v, id, err)
 	}
@@ -256,9 +250,7 @@ func (c callPages) actOnCall(w http.ResponseWriter, r *http.Request, v Visit) er
 	var send send
 	switch act {
 	case "cancel":
-		done, send = "cancel", func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.CancelCall(ctx, id)
-		}
+		done, send = "cancel", with(api.CancelCall, id)
 	case "replay":
 		return c.replay(w, r, v, id)
 	case "done", "failed", "run-again":
@@ -266,9 +258,7 @@ func (c callPages) actOnCall(w http.ResponseWriter, r *http.Request, v Visit) er
 			done = act
 		}
 		body := callyard.SettleRequest{As: callyard.SettleRequestAs(act), Reason: strings.TrimSpace(f.Get("reason"))}
-		send = func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.SettleCall(ctx, id, body)
-		}
+		send = with2(api.SettleCall, id, body)
 	default:
 		return schema.Errorf(schema.KindInvalidRequest, "Select what to do with the call.")
 	}
@@ -285,9 +275,7 @@ func (c callPages) actOnCall(w http.ResponseWriter, r *http.Request, v Visit) er
 func (c callPages) replay(w http.ResponseWriter, r *http.Request, v Visit, id string) error {
 	prefer := "respond-async"
 	params := callyard.ReplayCallParams{Prefer: &prefer, IdempotencyKey: onceKey(r.PostForm.Get("once"), id)}
-	a, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.ReplayCall(ctx, id, &params)
-	})
+	a, err := c.ask(r.Context(), v, with2(api.ReplayCall, id, &params))
 	if err != nil {
 		return err
 	}

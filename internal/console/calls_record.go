@@ -83,9 +83,7 @@ func wasGivenUp(rec *callyard.CallRecord) bool {
 // isAudited reports whether the user may see audit records of a call.
 func (c callPages) isAudited(ctx context.Context, v Visit, id string) bool {
 	limit := 1
-	list, err := get[callyard.AuditRecordList](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.ListAudit(ctx, &callyard.ListAuditParams{Call: &id, Limit: &limit})
-	})
+	list, err := get[callyard.AuditRecordList](ctx, c.Console, v, with(api.ListAudit, &callyard.ListAuditParams{Call: &id, Limit: &limit}))
 	return err == nil && len(list.Records) > 0
 }
 
@@ -100,9 +98,7 @@ func (c callPages) record(ctx context.Context, v Visit, id string, admitted time
 	until := since.Add(time.Second)
 	params.Since, params.Until, params.Limit = &since, &until, &limit
 	for range maxLogPages {
-		list, err := get[callyard.CallList](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.ListCalls(ctx, &params)
-		})
+		list, err := get[callyard.CallList](ctx, c.Console, v, with(api.ListCalls, &params))
 		if schema.KindOf(err) == schema.KindForbidden {
 			return nil, nil
 		}

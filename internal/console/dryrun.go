@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -39,9 +38,7 @@ func (c policyPages) tryDraft(w http.ResponseWriter, r *http.Request, v Visit) e
 		return c.testCall(w, r, v, &page)
 	}
 	since := c.o.Now().Add(-ago).UTC()
-	result, err := get[callyard.PolicyDryRun](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.DryRunPolicy(ctx, callyard.PolicyDryRunRequest{Policy: d.Text, Since: &since})
-	})
+	result, err := get[callyard.PolicyDryRun](r.Context(), c.Console, v, with(api.DryRunPolicy, callyard.PolicyDryRunRequest{Policy: d.Text, Since: &since}))
 	status := http.StatusOK
 	switch kind := schema.KindOf(err); {
 	case kind == schema.KindUnauthenticated:

@@ -81,7 +81,7 @@ func (c environmentPages) one(w http.ResponseWriter, r *http.Request, v Visit) e
 // known returns an error unless the front door accepts the user's key. It protects pages that make
 // no other request to the front door.
 func (c *Console) known(ctx context.Context, v Visit) error {
-	_, err := current[callyard.Version](ctx, c, v, callyard.ClientInterface.GetVersion)
+	_, err := current[callyard.Version](ctx, c, v, api.GetVersion)
 	return err
 }
 

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"net/http"
 
 	callyard "github.com/callyard/callyard/clients/go"
@@ -29,9 +28,7 @@ type evaluationsPage struct {
 
 // list lists the evaluation runs.
 func (c evaluationPages) list(w http.ResponseWriter, r *http.Request, v Visit) error {
-	list, err := get[callyard.EvaluationList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.ListEvaluations(ctx)
-	})
+	list, err := get[callyard.EvaluationList](r.Context(), c.Console, v, with0(api.ListEvaluations))
 	page := evaluationsPage{List: list}
 	switch kind := schema.KindOf(err); {
 	case kind == schema.KindNotFound:
@@ -49,9 +46,7 @@ func (c evaluationPages) report(w http.ResponseWriter, r *http.Request, v Visit)
 		http.Redirect(w, r, evaluationsPath, http.StatusSeeOther)
 		return nil
 	}
-	page, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.GetEvaluationPage(ctx, name)
-	})
+	page, err := c.ask(r.Context(), v, with(api.GetEvaluationPage, name))
 	if err != nil {
 		return c.orKey(w, r, err)
 	}

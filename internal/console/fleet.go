@@ -2,7 +2,6 @@ package console
 
 import (
 	"cmp"
-	"context"
 	"net/http"
 	"slices"
 	"time"
@@ -30,15 +29,15 @@ type fleetPage struct {
 // fleet serves the page of workers and other processes.
 func (c fleetPages) fleet(w http.ResponseWriter, r *http.Request, v Visit) error {
 	ctx := r.Context()
-	workers, err := current[callyard.WorkerList](ctx, c.Console, v, callyard.ClientInterface.ListWorkers)
+	workers, err := current[callyard.WorkerList](ctx, c.Console, v, api.ListWorkers)
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
-	status, err := current[callyard.ConfigurationStatus](ctx, c.Console, v, callyard.ClientInterface.GetConfiguration)
+	status, err := current[callyard.ConfigurationStatus](ctx, c.Console, v, api.GetConfiguration)
 	if err != nil {
 		return err
 	}
-	version, err := current[callyard.Version](ctx, c.Console, v, callyard.ClientInterface.GetVersion)
+	version, err := current[callyard.Version](ctx, c.Console, v, api.GetVersion)
 	if err != nil {
 		return err
 	}
@@ -69,9 +68,7 @@ func (c fleetPages) fleet(w http.ResponseWriter, r *http.Request, v Visit) error
 // drain asks a worker to finish its calls and exit.
 func (c fleetPages) drain(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.PostForm.Get("worker")
-	if _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.DrainWorker(ctx, id)
-	}); err != nil {
+	if _, err := c.ask(r.Context(), v, with(api.DrainWorker, id)); err != nil {
 		return err
 	}
 	c.acted(v, "drain", "worker", id)

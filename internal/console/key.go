@@ -1,12 +1,10 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"strings"
 
-	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -62,9 +60,7 @@ func (c *Console) takeKey(w http.ResponseWriter, r *http.Request, v Visit) error
 	if key != "" && len(key) <= maxKey && !strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		probe := v
 		probe.Key = key
-		_, err = c.ask(r.Context(), probe, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.GetVersion(ctx)
-		})
+		_, err = c.ask(r.Context(), probe, with0(api.GetVersion))
 	}
 	if err != nil {
 		d := problem.Of(err)

@@ -69,9 +69,7 @@ type keysPage struct {
 
 // list serves the page of all keys.
 func (c keyPages) list(w http.ResponseWriter, r *http.Request, v Visit) error {
-	all, err := get[callyard.APIKeyList](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.ListKeys(ctx)
-	})
+	all, err := get[callyard.APIKeyList](r.Context(), c.Console, v, with0(api.ListKeys))
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
@@ -96,9 +94,7 @@ func has(query string, texts ...string) bool {
 
 // managesKeys returns an error unless the user's key may see API keys.
 func (c *Console) managesKeys(ctx context.Context, v Visit) error {
-	_, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.ListKeys(ctx)
-	})
+	_, err := c.ask(ctx, v, with0(api.ListKeys))
 	return err
 }
 
@@ -140,9 +136,7 @@ func (c keyPages) create(w http.ResponseWriter, r *http.Request, v Visit) error 
 			body.Limits = &more.Limits
 		}
 		var made callyard.NewAPIKey
-		if made, err = get[callyard.NewAPIKey](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.CreateKey(ctx, body)
-		}); err == nil {
+		if made, err = get[callyard.NewAPIKey](r.Context(), c.Console, v, with(api.CreateKey, body)); err == nil {
 			c.acted(v, "make an API key", "key", made.ID, "name", made.Name)
 			return c.render(w, v, http.StatusCreated, "secret", view{Title: "New API key", Here: keysPath, Page: secretPage{K: made}})
 		}

@@ -56,9 +56,7 @@ func (c keyPages) show(w http.ResponseWriter, r *http.Request, v Visit) error {
 }
 
 func (c keyPages) one(ctx context.Context, v Visit, id string) (callyard.APIKey, error) {
-	return get[callyard.APIKey](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.GetKey(ctx, id)
-	})
+	return get[callyard.APIKey](ctx, c.Console, v, with(api.GetKey, id))
 }
 
 func (c keyPages) page(k *callyard.APIKey, form *keyForm) *oneKeyPage {
@@ -206,9 +204,7 @@ func (c keyPages) rotate(w http.ResponseWriter, r *http.Request, v Visit, id, ta
 	if err != nil {
 		return c.again(w, r, v, id, nil, schema.Errorf(schema.KindInvalidRequest, "Choose for how long the present secret stays valid."))
 	}
-	made, err := get[callyard.NewAPIKey](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.RotateKey(ctx, id, &callyard.RotateKeyParams{IfMatch: &tag}, callyard.APIKeyRotation{GraceSeconds: &seconds})
-	})
+	made, err := get[callyard.NewAPIKey](r.Context(), c.Console, v, with3(api.RotateKey, id, &callyard.RotateKeyParams{IfMatch: &tag}, callyard.APIKeyRotation{GraceSeconds: &seconds}))
 	if err != nil {
 		return c.again(w, r, v, id, nil, err)
 	}
@@ -224,9 +220,7 @@ func (c keyPages) revoke(w http.ResponseWriter, r *http.Request, v Visit, id, ta
 	if r.PostForm.Get("sure") != "yes" {
 		return c.again(w, r, v, id, nil, schema.Errorf(schema.KindInvalidRequest, "Nothing was revoked: confirm it with the checkbox."))
 	}
-	if _, err := c.Console.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.RevokeKey(ctx, id, &callyard.RevokeKeyParams{IfMatch: &tag})
-	}); err != nil {
+	if _, err := c.Console.ask(r.Context(), v, with2(api.RevokeKey, id, &callyard.RevokeKeyParams{IfMatch: &tag})); err != nil {
 		return c.again(w, r, v, id, nil, err)
 	}
 	c.acted(v, "revoke an API key", "key", id)

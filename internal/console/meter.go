@@ -191,7 +191,7 @@ func (c *Console) measure(ctx context.Context, v Visit) (m measured, err error) 
 // frontDoors returns the live front doors, starting with the one that answers, and the figures that
 // all of them share.
 func (c *Console) frontDoors(ctx context.Context, v Visit) (callyard.FrontDoorList, error) {
-	return current[callyard.FrontDoorList](ctx, c, v, callyard.ClientInterface.ListFrontDoors)
+	return current[callyard.FrontDoorList](ctx, c, v, api.ListFrontDoors)
 }
 
 // loadOf returns the call counts that a front door reports.

@@ -36,7 +36,7 @@ type overviewPage struct {
 }
 
 func (c *Console) servers(ctx context.Context, v Visit) ([]callyard.ServerItem, error) {
-	list, err := current[callyard.ServerList](ctx, c, v, callyard.ClientInterface.ListServers)
+	list, err := current[callyard.ServerList](ctx, c, v, api.ListServers)
 	return list.Servers, err
 }
 

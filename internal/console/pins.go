@@ -40,9 +40,7 @@ type serverPins struct {
 }
 
 func (c *Console) pins(ctx context.Context, v Visit, server string) (*pinsView, error) {
-	all, err := get[serverPins](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.GetServerPins(ctx, server)
-	})
+	all, err := get[serverPins](ctx, c, v, with(api.GetServerPins, server))
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +63,7 @@ func (c *Console) pins(ctx context.Context, v Visit, server string) (*pinsView, 
 func (c *Console) accept(w http.ResponseWriter, r *http.Request, v Visit) error {
 	server, f := r.PostForm.Get("server"), r.PostForm
 	body := callyard.AcceptRequest{Tools: []callyard.AcceptTool{{Name: f.Get("tool"), Digest: f.Get("digest")}}}
-	if _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.AcceptServerPins(ctx, server, body)
-	}); err != nil {
+	if _, err := c.ask(r.Context(), v, with2(api.AcceptServerPins, server, body)); err != nil {
 		return err
 	}
 	c.acted(v, "accept", "server", server, "tool", f.Get("tool"), "digest", f.Get("digest"))

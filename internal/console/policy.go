@@ -43,9 +43,7 @@ func (c policyPages) policy(w http.ResponseWriter, r *http.Request, v Visit) err
 	page.Draft.Text = page.Rules
 	names := strings.Fields(page.Asked)
 	if page.TooMany = len(names) > maxChecked; len(names) > 0 && !page.TooMany {
-		all, err := get[callyard.Preflight](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.Preflight(ctx, &callyard.PreflightParams{Tool: names})
-		})
+		all, err := get[callyard.Preflight](r.Context(), c.Console, v, with(api.Preflight, &callyard.PreflightParams{Tool: names}))
 		if err != nil {
 			return err
 		}
@@ -56,7 +54,7 @@ func (c policyPages) policy(w http.ResponseWriter, r *http.Request, v Visit) err
 
 // inForce fills in the policy versions of the processes, and the text of the policy.
 func (c policyPages) inForce(ctx context.Context, v Visit, page *policyPage) error {
-	status, err := current[callyard.ConfigurationStatus](ctx, c.Console, v, callyard.ClientInterface.GetConfiguration)
+	status, err := current[callyard.ConfigurationStatus](ctx, c.Console, v, api.GetConfiguration)
 	switch {
 	case schema.KindOf(err) == schema.KindForbidden: // the key's tenant does not see every server
 		page.Refused = schema.AsError(err).Detail
@@ -82,9 +80,7 @@ const rulesFor = 10 * time.Second
 // may not see the state.
 func rules(ctx context.Context, c *Console, v Visit) (string, error) {
 	return cachedFor(c.cache, v, "rules", rulesFor, func() (string, error) {
-		a, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.GetState(ctx)
-		})
+		a, err := c.ask(ctx, v, with0(api.GetState))
 		if kind := schema.KindOf(err); kind == schema.KindForbidden || kind == schema.KindNotFound {
 			return "", nil
 		}
@@ -115,9 +111,7 @@ func (c *Console) setList(w http.ResponseWriter, r *http.Request, v Visit) error
 	var err error
 	title := "Sets"
 	if name := r.URL.Query().Get("name"); name != "" {
-		set, err := get[callyard.SetDetail](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.GetSet(ctx, name)
-		})
+		set, err := get[callyard.SetDetail](r.Context(), c, v, with(api.GetSet, name))
 		if err != nil {
 			return c.orKey(w, r, err)
 		}

@@ -65,9 +65,7 @@ func (c callPages) retryFailed(w http.ResponseWriter, r *http.Request, v Visit, 
 
 // failedOf returns the IDs of the first [maxRetried] calls of a batch in state failed.
 func (c callPages) failedOf(ctx context.Context, v Visit, id string) (ids []string, err error) {
-	a, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.GetBatchResults(ctx, id, nil)
-	})
+	a, err := c.ask(ctx, v, with2(api.GetBatchResults, id, nil))
 	if err != nil {
 		return nil, err
 	}
@@ -86,9 +84,7 @@ func (c callPages) failedOf(ctx context.Context, v Visit, id string) (ids []stri
 // again returns the parameters of a call, to call it again.
 func (c callPages) again(ctx context.Context, v Visit, id string) (of retryLine, err error) {
 	include := callyard.GetCallParamsIncludeArguments
-	a, err := c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.GetCall(ctx, id, &callyard.GetCallParams{Include: &include})
-	})
+	a, err := c.ask(ctx, v, with2(api.GetCall, id, &callyard.GetCallParams{Include: &include}))
 	if err != nil {
 		return of, err
 	}

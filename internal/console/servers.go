@@ -84,9 +84,7 @@ func (c *Console) server(w http.ResponseWriter, r *http.Request, v Visit) error 
 
 // fillServer requests the data of a server's page from the front door.
 func (c *Console) fillServer(ctx context.Context, v Visit, id string, page *serverPage) (err error) {
-	page.S, err = get[callyard.ServerItem](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.GetServer(ctx, id)
-	})
+	page.S, err = get[callyard.ServerItem](ctx, c, v, with(api.GetServer, id))
 	if err != nil {
 		return err
 	}
@@ -160,9 +158,7 @@ func doneOf(r *http.Request, v Visit) string {
 // restart replaces the processes and sessions of a server.
 func (c *Console) restart(w http.ResponseWriter, r *http.Request, v Visit) error {
 	id := r.PostForm.Get("server")
-	if _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.RestartServer(ctx, id)
-	}); err != nil {
+	if _, err := c.ask(r.Context(), v, with(api.RestartServer, id)); err != nil {
 		return err
 	}
 	c.acted(v, "restart", "server", id)

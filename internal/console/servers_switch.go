@@ -16,9 +16,7 @@ type switchPages struct{ *Console }
 // returns nil if there is none, or if the key may not see the switches.
 func (c switchPages) serverSwitch(ctx context.Context, v Visit, id string) (*callyard.Switch, error) {
 	// Bypass the cache, so that a user who just disabled the server sees the change.
-	list, err := get[callyard.SwitchList](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.ListSwitches(ctx)
-	})
+	list, err := get[callyard.SwitchList](ctx, c.Console, v, with0(api.ListSwitches))
 	switch kind := schema.KindOf(err); {
 	case err == nil:
 	case kind == schema.KindForbidden || kind == schema.KindNotFound:
@@ -45,9 +43,7 @@ func (c switchPages) switchServer(w http.ResponseWriter, r *http.Request, v Visi
 	if to == "off" {
 		body.Reason = optional(strings.TrimSpace(f.Get("reason")))
 	}
-	if _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.SwitchTools(ctx, body)
-	}); err != nil {
+	if _, err := c.ask(r.Context(), v, with(api.SwitchTools, body)); err != nil {
 		return err
 	}
 	c.acted(v, "switch", "server", id, "to", to)

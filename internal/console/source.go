@@ -209,16 +209,45 @@ func get[T any](ctx context.Context, c *Console, v Visit, send send) (value T, e
 	return value, err
 }
 
-// operation is an operation of the front door without parameters.
-type operation func(callyard.ClientInterface, context.Context, ...callyard.RequestEditorFn) (*http.Response, error)
+// api has the operations of the front door.
+type api = callyard.ClientInterface
+
+// operation is an operation of the front door without arguments.
+type operation func(api, context.Context, ...callyard.RequestEditorFn) (*http.Response, error)
+
+// with0 returns the request of an operation without arguments.
+func with0(op operation) send {
+	return func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return op(client, ctx)
+	}
+}
+
+// with returns the request of an operation with one argument, such as an id or parameters.
+func with[P any](op func(api, context.Context, P, ...callyard.RequestEditorFn) (*http.Response, error), p P) send {
+	return func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return op(client, ctx, p)
+	}
+}
+
+// with2 is [with] for an operation with two arguments.
+func with2[P, Q any](op func(api, context.Context, P, Q, ...callyard.RequestEditorFn) (*http.Response, error), p P, q Q) send {
+	return func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return op(client, ctx, p, q)
+	}
+}
+
+// with3 is [with] for an operation with three arguments.
+func with3[P, Q, R any](op func(api, context.Context, P, Q, R, ...callyard.RequestEditorFn) (*http.Response, error), p P, q Q, r R) send {
+	return func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
+		return op(client, ctx, p, q, r)
+	}
+}
 
 // current returns the answer of an operation, from the cache if it is fresh. Each operation has an
 // answer of its own type, which identifies it.
 func current[T any](ctx context.Context, c *Console, v Visit, op operation) (answer T, err error) {
 	return cached(c.cache, v, fmt.Sprintf("%T", answer), func() (T, error) {
-		return get[T](ctx, c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return op(client, ctx)
-		})
+		return get[T](ctx, c, v, with0(op))
 	})
 }
 

@@ -31,9 +31,7 @@ func (c *Console) state(w http.ResponseWriter, r *http.Request, v Visit) error {
 }
 
 func (c *Console) exported(ctx context.Context, v Visit) (response, error) {
-	return c.ask(ctx, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.GetState(ctx)
-	})
+	return c.ask(ctx, v, with0(api.GetState))
 }
 
 func (c *Console) showState(w http.ResponseWriter, v Visit, status int, page *statePage) error {

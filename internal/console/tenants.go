@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -53,7 +52,7 @@ type tenantsPage struct {
 
 // list serves the page of the tenants that the user's key may see.
 func (c tenantPages) list(w http.ResponseWriter, r *http.Request, v Visit) error {
-	list, err := current[callyard.TenantList](r.Context(), c.Console, v, callyard.ClientInterface.ListTenants)
+	list, err := current[callyard.TenantList](r.Context(), c.Console, v, api.ListTenants)
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
@@ -85,9 +84,7 @@ func (c tenantPages) one(w http.ResponseWriter, r *http.Request, v Visit) error 
 		http.Redirect(w, r, tenantsPath, http.StatusSeeOther)
 		return nil
 	}
-	t, err := get[callyard.Tenant](r.Context(), c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.GetTenant(ctx, id)
-	})
+	t, err := get[callyard.Tenant](r.Context(), c.Console, v, with(api.GetTenant, id))
 	if err != nil {
 		return c.orKey(w, r, err)
 	}

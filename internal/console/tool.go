@@ -75,9 +75,7 @@ func (c toolPages) findTool(ctx context.Context, v Visit, server, name string) (
 	limit := int64(500)
 	params := callyard.ListToolsParams{Server: &server, Limit: &limit}
 	for range maxPages {
-		list, err := get[callyard.ToolList](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.ListTools(ctx, &params)
-		})
+		list, err := get[callyard.ToolList](ctx, c.Console, v, with(api.ListTools, &params))
 		if err != nil {
 			return found, err
 		}
@@ -101,16 +99,12 @@ func (c toolPages) findTool(ctx context.Context, v Visit, server, name string) (
 // lastKnown returns the last known definition of a tool that its server does not offer now, and the
 // reason why it is not the current one. If not even the server is known, it returns cause.
 func (c toolPages) lastKnown(ctx context.Context, v Visit, server, name string, cause error) (t callyard.ToolItem, why string, err error) {
-	s, err := get[callyard.ServerItem](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.GetServer(ctx, server)
-	})
+	s, err := get[callyard.ServerItem](ctx, c.Console, v, with(api.GetServer, server))
 	if err != nil {
 		return t, "", cause
 	}
 	t = callyard.ToolItem{Server: server, Name: name, Enabled: true}
-	pins, err := get[serverPins](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.GetServerPins(ctx, server)
-	})
+	pins, err := get[serverPins](ctx, c.Console, v, with(api.GetServerPins, server))
 	if err == nil {
 		for _, p := range pins.Tools {
 			if p.Name == name && len(p.AcceptedDefinition) > 0 {
@@ -144,9 +138,7 @@ func (c toolPages) viewTool(ctx context.Context, v Visit, server, name string) (
 	if !t.Enabled {
 		page.SwitchTo = "on"
 	}
-	all, err := get[callyard.Preflight](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.Preflight(ctx, &callyard.PreflightParams{Tool: []string{server + "/" + name}})
-	})
+	all, err := get[callyard.Preflight](ctx, c.Console, v, with(api.Preflight, &callyard.PreflightParams{Tool: []string{server + "/" + name}}))
 	if err == nil && len(all.Tools) == 1 {
 		p := all.Tools[0]
 		page.Digest, page.Pinned = text(p.Digest), p.Pinned
@@ -176,9 +168,7 @@ func (c toolPages) switchTool(w http.ResponseWriter, r *http.Request, v Visit) e
 	if reason := strings.TrimSpace(f.Get("reason")); reason != "" && !on {
 		body.Reason = &reason
 	}
-	if _, err := c.ask(r.Context(), v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.SwitchTool(ctx, server, name, body)
-	}); err != nil {
+	if _, err := c.ask(r.Context(), v, with3(api.SwitchTool, server, name, body)); err != nil {
 		page, readErr := c.viewTool(r.Context(), v, server, name)
 		if readErr != nil {
 			return err

@@ -50,9 +50,7 @@ func (c toolPages) toolPage(ctx context.Context, v Visit, f toolFilter) (*toolRo
 	} else {
 		params.Include, params.Cursor = &offline, nil
 	}
-	list, err := get[callyard.ToolList](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.ListTools(ctx, &params)
-	})
+	list, err := get[callyard.ToolList](ctx, c.Console, v, with(api.ListTools, &params))
 	if err != nil {
 		return nil, err
 	}
@@ -80,9 +78,7 @@ func rowOf(t callyard.ToolItem) toolRow {
 
 func (c toolPages) searchPage(ctx context.Context, v Visit, f toolFilter) (*toolRowsPage, error) {
 	limit := toolRows
-	found, err := get[callyard.ToolSearch](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.SearchTools(ctx, &callyard.SearchToolsParams{Q: f.Query, Server: optional(f.Server), Set: optional(f.Set), Limit: &limit})
-	})
+	found, err := get[callyard.ToolSearch](ctx, c.Console, v, with(api.SearchTools, &callyard.SearchToolsParams{Q: f.Query, Server: optional(f.Server), Set: optional(f.Set), Limit: &limit}))
 	if err != nil {
 		return nil, err
 	}
@@ -102,9 +98,7 @@ func (c toolPages) decide(ctx context.Context, v Visit, rows []toolRow) {
 		for _, row := range some {
 			names = append(names, row.Server+"/"+row.Name)
 		}
-		all, err := get[callyard.Preflight](ctx, c.Console, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.Preflight(ctx, &callyard.PreflightParams{Tool: names})
-		})
+		all, err := get[callyard.Preflight](ctx, c.Console, v, with(api.Preflight, &callyard.PreflightParams{Tool: names}))
 		if err != nil || len(all.Tools) != len(some) {
 			return
 		}
@@ -167,7 +161,7 @@ func (c toolPages) tools(w http.ResponseWriter, r *http.Request, v Visit) error 
 }
 
 func (c *Console) sets(ctx context.Context, v Visit) ([]callyard.SetItem, error) {
-	list, err := current[callyard.SetList](ctx, c, v, callyard.ClientInterface.ListSets)
+	list, err := current[callyard.SetList](ctx, c, v, api.ListSets)
 	return list.Sets, err
 }
 

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"encoding/csv"
 	"encoding/json"
 	"net/http"
@@ -129,9 +128,7 @@ func (c *Console) usage(w http.ResponseWriter, r *http.Request, v Visit) error {
 	page := usagePage{Q: usageOf(q, c.o.Now()), Dimensions: usageDimensions, Periods: usagePeriods, File: usageFilePath + "?" + q.Encode()}
 	status := http.StatusOK
 	if page.Q.Refusal == "" {
-		report, err := get[callyard.UsageReport](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-			return client.GetUsage(ctx, &page.Q.params)
-		})
+		report, err := get[callyard.UsageReport](r.Context(), c, v, with(api.GetUsage, &page.Q.params))
 		switch kind := schema.KindOf(err); {
 		case kind == schema.KindInvalidRequest: // too many rows, or an invalid time range
 			page.Q.Refusal = problem.Of(err).Detail
@@ -205,9 +202,7 @@ func (c *Console) usageFile(w http.ResponseWriter, r *http.Request, v Visit) err
 	}
 	report, err := get[struct {
 		Rows []map[string]json.RawMessage `json:"rows"`
-	}](r.Context(), c, v, func(ctx context.Context, client *callyard.ClientWithResponses) (*http.Response, error) {
-		return client.GetUsage(ctx, &u.params)
-	})
+	}](r.Context(), c, v, with(api.GetUsage, &u.params))
 	if err != nil {
 		return c.orKey(w, r, err)
 	}
