@@ -23,31 +23,42 @@ type activity struct {
 	began       time.Time
 	row         progressLine
 
-	stop  chan struct{}
-	once  sync.Once
-	ended sync.WaitGroup
+	stop func() // of the redraws
 }
 
 func newActivity(out screen) *activity {
-	a := &activity{out: out, row: progressLine{s: out}, now: time.Now, stop: make(chan struct{})}
-	if !out.terminal {
-		return a
+	a := &activity{out: out, row: progressLine{s: out}, now: time.Now, stop: func() {}}
+	if out.terminal {
+		a.stop = repeat(drawEvery, func(time.Time) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.draw()
+		})
 	}
-	a.ended.Go(func() {
-		tick := time.NewTicker(drawEvery)
+	return a
+}
+
+// repeat calls run at the interval until stop is called, which waits for a call that runs. stop may
+// be called more than once.
+func repeat(every time.Duration, run func(now time.Time)) (stop func()) {
+	end := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
 			select {
-			case <-a.stop:
+			case <-end:
 				return
-			case <-tick.C:
-				a.mu.Lock()
-				a.draw()
-				a.mu.Unlock()
+			case now := <-tick.C:
+				run(now)
 			}
 		}
 	})
-	return a
+	return sync.OnceFunc(func() {
+		close(end)
+		running.Wait()
+	})
 }
 
 // step sets the current activity and the number of completed steps. A total of 0 means unknown.
@@ -67,8 +78,7 @@ func (a *activity) step(done, total int, text string) {
 
 // end removes the line permanently. It may be called more than once.
 func (a *activity) end() {
-	a.once.Do(func() { close(a.stop) })
-	a.ended.Wait()
+	a.stop()
 	a.step(0, 0, "")
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -112,6 +113,7 @@ func runBatch(ctx context.Context, c *client, o batchfile.Options) error {
 	servers := newBatchServers(c)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
+	var watch sync.WaitGroup
 	if !o.Unchecked {
 		o.Servers = func(firstLine map[string]int) { servers.check(ctx, cmp.Or(o.Calls, "standard input"), firstLine) }
 	}
@@ -130,7 +132,7 @@ func runBatch(ctx context.Context, c *client, o batchfile.Options) error {
 			return fail(exitUsage, "%w", err)
 		}
 		show = newBatchProgress(c.note, job.Progress)
-		show.over.Go(func() { servers.watch(watching, b.Batch, show) })
+		watch.Go(func() { servers.watch(watching, b.Batch, show) })
 		return nil
 	}
 	o.Failing = func(err error, pause time.Duration) {
@@ -140,7 +142,9 @@ func runBatch(ctx context.Context, c *client, o batchfile.Options) error {
 	}
 	job = batchfile.New(o)
 	report, err := job.Run(ctx)
-	if stop(); show != nil {
+	stop()
+	watch.Wait()
+	if show != nil {
 		show.end()
 	}
 	if err != nil {

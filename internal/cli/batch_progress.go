@@ -29,8 +29,7 @@ type batchProgress struct {
 	failing bool
 	absent  []string // missing servers that calls wait for
 
-	stop chan struct{}
-	over sync.WaitGroup
+	stop func() // of the redraws
 }
 
 // sample is the number of results at a point in time.
@@ -40,30 +39,18 @@ type sample struct {
 }
 
 func newBatchProgress(s screen, job func() batchfile.Progress) *batchProgress {
-	p := &batchProgress{line: progressLine{s: s}, job: job, stop: make(chan struct{}), samples: []sample{{time.Now(), job().Results.Lines}}}
+	p := &batchProgress{line: progressLine{s: s}, job: job, samples: []sample{{time.Now(), job().Results.Lines}}}
 	every := sayEvery
 	if s.terminal {
 		every = drawEvery
 	}
-	p.over.Go(func() {
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for {
-			select {
-			case <-p.stop:
-				return
-			case now := <-tick.C:
-				p.draw(now)
-			}
-		}
-	})
+	p.stop = repeat(every, p.draw)
 	return p
 }
 
 // end removes the line.
 func (p *batchProgress) end() {
-	close(p.stop)
-	p.over.Wait()
+	p.stop()
 	p.line.clear()
 }
 

@@ -53,7 +53,7 @@ func filterOf(values url.Values) (f ledger.Filter, cursor ledger.Cursor, err err
 		case "requester":
 			f.Requester = given[0]
 		case "cursor":
-			ok := false
+			var ok bool
 			if cursor, ok = ledger.ParseCursor(given[0]); !ok && given[0] != "" {
 				return f, none, bad("cursor must be the next_cursor of a page.")
 			}

@@ -84,7 +84,7 @@ func readMessage(text []byte, limit, depth int) (m message, f *fault) {
 	s.Reset(text)
 	ok := s.Object(func(key string) bool {
 		from := s.At()
-		sound := false
+		var sound bool
 		if key == "params" && s.Peek() == '{' {
 			sound = s.Members(func(name string, from, to int) { m.members.add(name, text[from:to]) })
 		} else {
