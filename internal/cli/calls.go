@@ -15,6 +15,9 @@ import (
 	"github.com/callyard/callyard/pkg/schema"
 )
 
+// callStates lists the values of --state.
+var callStates = []string{"held", "queued", "running", "succeeded", "failed", "denied", "expired", "canceled", "unknown"}
+
 // callsCommand queries the call records.
 func callsCommand() *cobra.Command {
 	var q callsQuery
@@ -29,7 +32,7 @@ func callsCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&q.server, "server", "", "server whose calls are listed")
 	flags.StringVar(&q.tool, "tool", "", "tool whose calls are listed")
-	flags.StringVar(&q.state, "state", "", "only calls in these states, separated by commas: held, queued, running, succeeded, failed, denied, expired, canceled, unknown")
+	flags.StringVar(&q.state, "state", "", "only calls in these states, separated by commas: "+strings.Join(callStates, ", "))
 	flags.StringVar(&q.since, "since", "", "only calls since this time: an age such as 90s, 15m, 2h or 7d, or a time such as 2026-01-02T15:04:05Z")
 	flags.StringVar(&q.until, "until", "", "only calls before this time, in the same formats")
 	flags.StringVar(&q.principal, "principal", "", "principal whose calls are listed")
@@ -40,7 +43,7 @@ func callsCommand() *cobra.Command {
 	completingFlag(cmd, "server", serverIDs)
 	completeTools(cmd, "tool")
 	completingFlag(cmd, "batch", batchIDs)
-	offer(cmd, "state", "held", "queued", "running", "succeeded", "failed", "denied", "expired", "canceled", "unknown")
+	offer(cmd, "state", callStates...)
 	cmd.RunE = withClient(func(ctx context.Context, c *client, args []string) error {
 		if len(args) == 1 {
 			return showCall(ctx, c, args[0])

@@ -18,15 +18,9 @@ import (
 )
 
 func evalCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "eval",
-		Short: "Evaluate how well a model selects tools",
-		Long: "eval scores the answers of a model to questions with known tools: precision, recall, F1 and accuracy with bootstrap intervals, failure types and rewards.\n" +
-			"A run is a folder. docs/reference/evaluation.md has the rules.",
-		Args: takes(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(evalRunCommand(), evalScoreCommand(), evalCompareCommand(), evalReportCommand())
+	cmd := group("eval", "Evaluate how well a model selects tools", evalRunCommand(), evalScoreCommand(), evalCompareCommand(), evalReportCommand())
+	cmd.Long = "eval scores the answers of a model to questions with known tools: precision, recall, F1 and accuracy with bootstrap intervals, failure types and rewards.\n" +
+		"A run is a folder. docs/reference/evaluation.md has the rules."
 	return cmd
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -62,30 +63,29 @@ func showHub(e *hub.Entry) hubShown {
 func hubShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show NAME", Short: "Show a built-in server and its entry for the servers file", Args: takes(1, 1),
-		Example: "  callyard hub show files",
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			for _, e := range hub.List() {
-				names = append(names, e.Name)
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
+		Example:           "  callyard hub show files",
+		ValidArgsFunction: cobra.FixedCompletions(hubNames(), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := screenFor(cmd)
-			var names []string
-			for _, e := range hub.List() {
-				names = append(names, e.Name)
-				if e.Name != args[0] {
-					continue
-				}
-				if out.structured() {
-					return out.value(showHub(&e))
-				}
-				return out.text(fmt.Sprintf("%s: %s\n\nTools: %s\n\nEntry for the servers file:\n  %s\n", e.Title, e.Description, strings.Join(e.Tools, ", "), hubEntry(&e)))
+			i := slices.Index(hubNames(), args[0])
+			if i < 0 {
+				return fail(exitUsage, "There is no built-in server %q: `callyard hub list` lists them%s", oneLine(args[0]), orPoint(didYouMean(args[0], hubNames())))
 			}
-			return fail(exitUsage, "There is no built-in server %q: `callyard hub list` lists them%s", oneLine(args[0]), orPoint(didYouMean(args[0], names)))
+			e := hub.List()[i]
+			if out.structured() {
+				return out.value(showHub(&e))
+			}
+			return out.text(fmt.Sprintf("%s: %s\n\nTools: %s\n\nEntry for the servers file:\n  %s\n", e.Title, e.Description, strings.Join(e.Tools, ", "), hubEntry(&e)))
 		},
 	}
+}
+
+// hubNames returns the names of the built-in servers, in the order of [hub.List].
+func hubNames() (names []string) {
+	for _, e := range hub.List() {
+		names = append(names, e.Name)
+	}
+	return names
 }
 
 // hubEntry returns an example of an entry, with values for the required settings.

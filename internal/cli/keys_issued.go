@@ -129,15 +129,18 @@ func (c *client) printSecret(k *issuedKey, about string) error {
 	return c.out.text(c.out.paint(bold, k.Secret) + "\n\n" + oneLine(about) + "\n")
 }
 
-// keyMembers maps flags to members of the request body.
-var keyMembers = map[string]string{"owner": "owner", "note": "note", "group": "groups", "role": "role", "scope": "scopes", "tools": "tools", "expires": "expires_at"}
-
-// members returns the members whose flags were set, including empty lists.
+// members returns the members of the request body whose flags were set, including empty lists.
 func (f *keyFlags) members(cmd *cobra.Command, ends *time.Time) map[string]any {
 	body := map[string]any{}
-	for flag, value := range map[string]any{"owner": f.owner, "note": f.note, "group": f.groups, "role": f.role, "scope": f.scopes, "tools": f.tools, "expires": ends} {
-		if cmd.Flags().Changed(flag) {
-			body[keyMembers[flag]] = value
+	for _, m := range []struct {
+		flag, member string
+		value        any
+	}{
+		{"owner", "owner", f.owner}, {"note", "note", f.note}, {"group", "groups", f.groups}, {"role", "role", f.role},
+		{"scope", "scopes", f.scopes}, {"tools", "tools", f.tools}, {"expires", "expires_at", ends},
+	} {
+		if cmd.Flags().Changed(m.flag) {
+			body[m.member] = m.value
 		}
 	}
 	if flags := cmd.Flags(); flags.Changed("rate") || flags.Changed("burst") || flags.Changed("in-flight") {

@@ -69,9 +69,6 @@ func toolCount(s *callyard.ServerItem) string {
 	return decimal(*s.Tools)
 }
 
-// changedTools lists the tools whose changed definition is not yet accepted.
-func changedTools(s *callyard.ServerItem) string { return strings.Join(s.ChangedTools, ", ") }
-
 func decimal[T ~int | ~int64](n T) string { return strconv.FormatInt(int64(n), 10) }
 
 // readiness returns the state of a server in the words of the start screen. The published API uses
@@ -115,7 +112,7 @@ func showServer(ctx context.Context, c *client, args []string) error {
 
 func writeServer(out screen, s *callyard.ServerItem) error {
 	err := out.sheet(cells("server", s.ID), []cell{{text: "state"}, stateCell(readiness(string(s.InitializationState)))}, cells("error", deref(s.Error)), cells("transport", string(s.Transport)),
-		cells("title", strings.TrimSpace(deref(s.Title)+" "+deref(s.Version))), cells("MCP revision", deref(s.ProtocolVersion)), cells("risk", deref(s.RiskDescription)), cells("tools", toolCount(s)), cells("pin", string(deref(s.Pin))), cells("not accepted", changedTools(s)),
+		cells("title", strings.TrimSpace(deref(s.Title)+" "+deref(s.Version))), cells("MCP revision", deref(s.ProtocolVersion)), cells("risk", deref(s.RiskDescription)), cells("tools", toolCount(s)), cells("pin", string(deref(s.Pin))), cells("not accepted", strings.Join(s.ChangedTools, ", ")),
 		cells("calls", fmt.Sprintf("%d of %d running, %d waiting", s.InFlight, s.Slots, s.Waiting)))
 	if err != nil {
 		return err

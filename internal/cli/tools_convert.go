@@ -58,7 +58,7 @@ func convertToolsCommand() *cobra.Command {
 	cmd.Flags().StringVar(&from, "from", "", "the format of the file")
 	cmd.Flags().StringVar(&to, "to", "", "the format to convert it to")
 	for _, flag := range []string{"from", "to"} {
-		offer(cmd, flag, "openai", "openai-responses", "anthropic", "gemini", "mcp")
+		offer(cmd, flag, providerFormats...)
 		_ = cmd.MarkFlagRequired(flag) // the flag is declared above
 	}
 	cmd.Flags().BoolVar(&calls, "calls", false, "the file has tool calls instead of definitions")
