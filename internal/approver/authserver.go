@@ -9,6 +9,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authserver"
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/kit/urls"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/internal/store/audit"
 )
@@ -96,7 +97,7 @@ func checkAuthorization(s *settings.File) []config.Fault {
 	if !c.Enabled {
 		return faults
 	}
-	if u, ok := settings.SafeAddress(s.Approver.PublicURL); !ok || u.Path != "" {
+	if u, ok := urls.Secure(s.Approver.PublicURL); !ok || u.Path != "" {
 		faults.Addf("approver.public_url", "is required with approver.authorization_server, as an https URL without a path: it is the issuer of the tokens. http is allowed for loopback only.")
 	}
 	if len(c.Resources) == 0 && s.FrontDoor.PublicURL == "" {

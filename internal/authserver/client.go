@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/subtle"
 	"fmt"
-	"net/netip"
 	"net/url"
 	"os"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/authn/token"
+	"github.com/callyard/callyard/internal/kit/urls"
 )
 
 // Client is a program to which people can give access.
@@ -101,17 +101,11 @@ func (c *Client) allows(redirect string) bool {
 // the port before they listen (RFC 8252, section 7.3). It returns "" for any other address.
 func portless(address string) string {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" || !Loopback(u.Hostname()) {
+	if err != nil || u.Scheme != "http" || !urls.Loopback(u.Hostname()) {
 		return ""
 	}
 	u.Host = strings.TrimSuffix(u.Host, ":"+u.Port())
 	return u.String()
-}
-
-// Loopback reports whether a host is localhost or a loopback address.
-func Loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback() || host == "localhost"
 }
 
 const maxRedirect = 1024
@@ -130,5 +124,5 @@ func GoodRedirect(address string) bool {
 	if err != nil || slices.ContainsFunc([]string{"code", "state", "iss", "error"}, q.Has) {
 		return false
 	}
-	return strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") && Loopback(u.Hostname())
+	return strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") && urls.Loopback(u.Hostname())
 }

@@ -3,7 +3,8 @@ package config
 import (
 	"net"
 	"strconv"
-	"strings"
+
+	"github.com/callyard/callyard/internal/kit/urls"
 )
 
 // AddressFault returns the fault of an address to listen on, as the end of a sentence that starts
@@ -23,12 +24,5 @@ func AddressFault(listen string) string {
 // machine. A host name other than localhost counts as reachable.
 func Loopback(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
-	if err != nil {
-		return false
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
+	return err == nil && urls.Loopback(host)
 }

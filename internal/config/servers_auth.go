@@ -2,7 +2,6 @@ package config
 
 import (
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/kit/mcpwire"
+	"github.com/callyard/callyard/internal/kit/urls"
 )
 
 // Values of [Auth.Mode].
@@ -207,7 +207,7 @@ func (r *authReader) static() {
 // vault reads the location of a secret in Vault. It does not contact Vault, which may be down.
 func (r *authReader) vault(s *Vault) *Vault {
 	v := *s
-	if !secureAddress(s.Address) {
+	if _, ok := urls.Secure(s.Address); !ok {
 		r.bad("value_vault.address", "must be the https address of Vault without user and fragment; http is for this machine only.")
 	}
 	for key, text := range map[string]string{"path": s.Path, "field": s.Field} {
@@ -344,7 +344,7 @@ func (r *authReader) issuer() {
 	s, a := r.s, r.a
 	a.Issuer, a.TokenURL = s.Issuer, s.TokenURL
 	for key, address := range map[string]string{"issuer": s.Issuer, "token_url": s.TokenURL} {
-		if address != "" && !secureAddress(address) {
+		if _, ok := urls.Secure(address); address != "" && !ok {
 			r.bad(key, "must be an https address without user and fragment; http is for this machine only.")
 		}
 	}
@@ -419,16 +419,8 @@ func (r *authReader) address(e *ServerEntry) {
 		key, address = "tool_endpoint", d.shape.ToolEndpoint.URL
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.Hostname() == "" || r.s.AllowHTTP || u.Scheme == "https" || u.Scheme == "wss" || Loopback(net.JoinHostPort(u.Hostname(), "0")) {
+	if err != nil || u.Hostname() == "" || r.s.AllowHTTP || u.Scheme == "https" || u.Scheme == "wss" || urls.Loopback(u.Hostname()) {
 		return
 	}
 	r.faults.add(d.place(key), join(d.path, key), "would carry the credential of auth unencrypted; use https, or set \"allow_http\" in auth if the network is encrypted by other means.")
-}
-
-func secureAddress(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
-		return false
-	}
-	return u.Scheme == "https" || u.Scheme == "http" && Loopback(net.JoinHostPort(u.Hostname(), "0"))
 }

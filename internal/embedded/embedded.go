@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/callyard/callyard/internal/kit/urls"
 )
 
 // Options configure the data folder and the address of the server.
@@ -129,7 +131,7 @@ func listenOn(opts *server.Options, address string) error {
 	if err != nil {
 		return fmt.Errorf("the embedded NATS server's address %q: %w", address, err)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !urls.Loopback(host) {
 		return fmt.Errorf("the embedded NATS server listens on loopback only, not on %q; run your own nats-server for several machines", host)
 	}
 	n, err := strconv.Atoi(port)

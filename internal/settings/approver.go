@@ -2,13 +2,13 @@ package settings
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/kit/urls"
 	"github.com/callyard/callyard/internal/listen"
 )
 
@@ -95,7 +95,7 @@ func (c Approver) Validate() []config.Fault {
 	public, ok := c.Public()
 	if !ok {
 		faults.Addf("public_url", "must be a URL such as https://approve.example.com, without a path.")
-	} else if public != nil && !guarded && !config.Loopback(net.JoinHostPort(public.Hostname(), "0")) {
+	} else if public != nil && !guarded && !urls.Loopback(public.Hostname()) {
 		faults.Addf("public_url", "makes an approver without sign-in reachable for others: add approver.oidc or approver.keys, or omit public_url.")
 	}
 	if c.CertFile != "" && public != nil && public.Scheme != "https" {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/kit/urls"
 )
 
 // AuthorizationServer is the section approver.authorization_server. The approver issues access
@@ -62,7 +63,7 @@ func AuthorizationServerDefaults() AuthorizationServer {
 func (c AuthorizationServer) Validate() []config.Fault {
 	var faults config.Collector
 	for i, r := range c.Resources {
-		if u, ok := SafeAddress(r); !ok || u.RawQuery != "" || u.ForceQuery || strings.HasSuffix(r, "/") {
+		if u, ok := urls.Secure(r); !ok || u.RawQuery != "" || u.ForceQuery || strings.HasSuffix(r, "/") {
 			faults.Addf(fmt.Sprintf("resources[%d]", i), "must be the front_door.public_url of a front door: an https URL without a query and without a slash at its end; http is allowed for loopback only.")
 		}
 	}
@@ -114,7 +115,7 @@ func (o *OAuthClient) checkKeys(path string, faults *config.Collector) {
 	if given > 1 {
 		faults.Addf(path+".jwks_file", "cannot be combined with jwks_url or secret_hash, nor these with each other; keep one.")
 	}
-	if _, ok := SafeAddress(o.JWKSURL); o.JWKSURL != "" && !ok {
+	if _, ok := urls.Secure(o.JWKSURL); o.JWKSURL != "" && !ok {
 		faults.Addf(path+".jwks_url", "must be an https URL; http is allowed for loopback only.")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/kit/urls"
 )
 
 // Credentials is the section credentials: the credentials with which people connect to MCP servers
@@ -61,7 +62,7 @@ func (c Credentials) Validate() []config.Fault {
 	if len(c.Servers) > 0 && c.KeyFile == "" {
 		faults.Addf("key_file", "is missing: create it with `openssl rand -base64 32`, and keep it outside of NATS.")
 	}
-	if _, ok := SafeAddress(c.ConnectURL); c.ConnectURL != "" && !ok {
+	if _, ok := urls.Secure(c.ConnectURL); c.ConnectURL != "" && !ok {
 		faults.Addf("connect_url", "must be an https URL; http is allowed for loopback only.")
 	}
 	names := map[string]bool{}
@@ -82,14 +83,14 @@ func (s *CredentialServer) check(path string, faults *config.Collector) {
 	if fault := config.ServerNameFault(s.Name); fault != "" {
 		add("name", "%s", fault)
 	}
-	if _, ok := SafeAddress(s.URL); !ok && !strings.HasPrefix(s.URL, "wss://") {
+	if _, ok := urls.Secure(s.URL); !ok && !strings.HasPrefix(s.URL, "wss://") {
 		add("url", "must be an https URL, the same as in the servers file; http is allowed for loopback only.")
 	}
 	oauth, exchange := s.Kind == CredentialOAuth, s.Kind == CredentialExchange
 	if !exchange && (s.Audience != "" || s.ConsentURL != "") {
 		add("kind", "%q has no audience and consent_url; remove them.", s.Kind)
 	}
-	if _, ok := SafeAddress(s.ConsentURL); s.ConsentURL != "" && !ok {
+	if _, ok := urls.Secure(s.ConsentURL); s.ConsentURL != "" && !ok {
 		add("consent_url", "must be an https URL; http is allowed for loopback only.")
 	}
 	switch {
@@ -112,7 +113,7 @@ func (s *CredentialServer) check(path string, faults *config.Collector) {
 		// Do not trust the MCP server to name an issuer: that issuer would get the client secret.
 		add("issuer", "is missing: client_id is registered with one issuer.")
 	}
-	if _, ok := SafeAddress(s.Issuer); s.Issuer != "" && !ok {
+	if _, ok := urls.Secure(s.Issuer); s.Issuer != "" && !ok {
 		add("issuer", "must be an https URL; http is allowed for loopback only.")
 	}
 	token := func(text string) bool {

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/kit/urls"
 	"github.com/callyard/callyard/internal/telemetry"
 )
 
@@ -36,7 +37,7 @@ func (c Embeddings) validate(faults *config.Collector) {
 		}
 		return
 	}
-	if u, ok := SafeAddress(c.URL); !ok || u.RawQuery != "" {
+	if u, ok := urls.Secure(c.URL); !ok || u.RawQuery != "" {
 		faults.Addf("embeddings.url", "must be an https URL without a query; http is allowed for loopback only.")
 	}
 	if c.Model == "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/callyard/callyard/internal/authn"
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/kit/urls"
 )
 
 // Issuer is one entry of front_door.issuers: an issuer of access tokens (JWT), which callers send
@@ -82,10 +83,10 @@ func (i *Issuer) check(path string, faults *config.Collector) {
 	} else if i.Name == authn.Local || i.Name+":" == NamePrefix {
 		add("name", "%q is reserved; choose another name.", i.Name)
 	}
-	if u, ok := SafeAddress(i.Issuer); !ok && !strings.HasPrefix(i.Issuer, "spiffe://") || ok && u.RawQuery != "" {
+	if u, ok := urls.Secure(i.Issuer); !ok && !strings.HasPrefix(i.Issuer, "spiffe://") || ok && u.RawQuery != "" {
 		add("issuer", "must be an https URL, exactly as in the claim iss; http is allowed for loopback only.")
 	}
-	if _, ok := SafeAddress(i.JWKSURL); i.JWKSURL != "" && !ok {
+	if _, ok := urls.Secure(i.JWKSURL); i.JWKSURL != "" && !ok {
 		add("jwks_url", "must be an https URL; http is allowed for loopback only.")
 	}
 	if i.JWKSURL != "" && i.JWKSFile != "" {
@@ -122,7 +123,7 @@ func (i *Issuer) check(path string, faults *config.Collector) {
 
 // checkIssuers returns the faults of the issuers and of the address that tokens are for.
 func (c *FrontDoor) checkIssuers() (faults config.Collector) {
-	if u, ok := SafeAddress(c.PublicURL); c.PublicURL != "" && (!ok || u.RawQuery != "" || u.ForceQuery || strings.ContainsAny(c.PublicURL, "\"\\ #")) {
+	if u, ok := urls.Secure(c.PublicURL); c.PublicURL != "" && (!ok || u.RawQuery != "" || u.ForceQuery || strings.ContainsAny(c.PublicURL, "\"\\ #")) {
 		faults.Addf("public_url", "must be the https URL by which callers reach the front door, without a query; http is allowed for loopback only.")
 	}
 	if len(c.Issuers) > 0 && c.PublicURL == "" {

@@ -1,13 +1,12 @@
 package settings
 
 import (
-	"net"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/kit/urls"
 	"github.com/callyard/callyard/internal/telemetry"
 )
 
@@ -68,7 +67,7 @@ func (c OIDC) Validate() []config.Fault {
 		return nil
 	}
 	var faults config.Collector
-	if u, ok := SafeAddress(c.Issuer); !ok || u.RawQuery != "" {
+	if u, ok := urls.Secure(c.Issuer); !ok || u.RawQuery != "" {
 		faults.Addf("issuer", "must be an https URL, as in the provider's discovery document; http is allowed for loopback only.")
 	}
 	if c.ClientID == "" {
@@ -77,7 +76,7 @@ func (c OIDC) Validate() []config.Fault {
 	if c.ClientSecret != "" && c.ClientSecretFile != "" {
 		faults.Addf("client_secret_file", "and client_secret are both set; keep one.")
 	}
-	if u, ok := SafeAddress(c.RedirectURL); c.RedirectURL != "" && (!ok || u.Path != CallbackPath || u.RawQuery != "") {
+	if u, ok := urls.Secure(c.RedirectURL); c.RedirectURL != "" && (!ok || u.Path != CallbackPath || u.RawQuery != "") {
 		faults.Addf("redirect_url", "must be the URL at which browsers reach the approver, with the path %s; omit it if public_url is set.", CallbackPath)
 	}
 	for key, value := range map[string]string{"name_claim": c.NameClaim, "groups_claim": c.GroupsClaim} {
@@ -89,17 +88,6 @@ func (c OIDC) Validate() []config.Fault {
 		faults.Addf("email_domains", "contains %q; write only full domain names, such as example.com.", c.EmailDomains[i])
 	}
 	return faults
-}
-
-// SafeAddress parses an address that may carry secrets: https, or http on loopback. The bool is
-// false for any other text.
-func SafeAddress(text string) (*url.URL, bool) {
-	u, err := url.Parse(text)
-	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
-		return nil, false
-	}
-	local := u.Scheme == "http" && config.Loopback(net.JoinHostPort(u.Hostname(), "0"))
-	return u, u.Scheme == "https" || local
 }
 
 // Secret reads the client secret. It is read at each use, so that it can change.

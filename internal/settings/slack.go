@@ -3,7 +3,6 @@ package settings
 import (
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"os"
 	"regexp"
@@ -13,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/callyard/callyard/internal/config"
+	"github.com/callyard/callyard/internal/kit/urls"
 	"github.com/callyard/callyard/internal/telemetry"
 )
 
@@ -133,7 +133,7 @@ func (c Slack) Validate() []config.Fault {
 	}) {
 		faults.Addf("deny_reasons", "must be at most 50 strings of 1 to %d characters.", maxDenyReason)
 	}
-	if u, err := url.Parse(c.APIURL); err != nil || u.Host == "" || !strings.HasSuffix(u.Path, "/") || u.Scheme != "https" && (u.Scheme != "http" || !config.Loopback(net.JoinHostPort(u.Hostname(), "0"))) {
+	if u, err := url.Parse(c.APIURL); err != nil || u.Host == "" || !strings.HasSuffix(u.Path, "/") || u.Scheme != "https" && (u.Scheme != "http" || !urls.Loopback(u.Hostname())) {
 		faults.Addf("api_url", "must be an https URL that ends in a slash; http is allowed for loopback only.")
 	}
 	return faults

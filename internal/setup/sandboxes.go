@@ -3,12 +3,13 @@ package setup
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/callyard/callyard/internal/kit/urls"
 )
 
 // SandboxScope names the fabric whose workers can reach each other. A worker removes containers that
@@ -43,9 +44,5 @@ func (c *Config) SandboxScope() string {
 // isOurs reports whether the address refers to a different server on each machine.
 func isOurs(address string) bool {
 	u, err := url.Parse(strings.TrimSpace(address))
-	if err != nil || u.Hostname() == "" {
-		return true
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return err != nil || u.Hostname() == "" || urls.Loopback(u.Hostname())
 }

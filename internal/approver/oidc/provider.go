@@ -14,6 +14,7 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
 
+	"github.com/callyard/callyard/internal/kit/urls"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -146,7 +147,7 @@ func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 		return nil, fmt.Errorf("reading its discovery document: %w", err)
 	}
 	for _, text := range []string{found.Endpoint().AuthURL, found.Endpoint().TokenURL, doc.Keys} {
-		if _, ok := settings.SafeAddress(text); !ok {
+		if _, ok := urls.Secure(text); !ok {
 			return nil, fmt.Errorf("its discovery document names %q, which is not an https URL", text)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn/scope"
 	"github.com/callyard/callyard/internal/authserver"
+	"github.com/callyard/callyard/internal/kit/urls"
 	"github.com/callyard/callyard/internal/kit/visible"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
@@ -70,7 +71,7 @@ func (g *authorizePages) show(w http.ResponseWriter, r *http.Request, v visitor)
 	back := mustParse(req.Redirect)
 	p := consentPage{
 		Token: g.site.access.formToken(v.cookie, authserver.AuthorizePath), Person: personOf(v.who.Name), Name: cmp.Or(req.Client.Name, req.Client.ID), Host: req.Client.Host(),
-		Return: back.Host, Local: authserver.Loopback(back.Hostname()), Resource: req.Resource,
+		Return: back.Host, Local: urls.Loopback(back.Hostname()), Resource: req.Resource,
 	}
 	for _, name := range req.Scopes {
 		p.Scopes = append(p.Scopes, grantedScope{name, meaning(name)})

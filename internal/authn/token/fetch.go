@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/callyard/callyard/internal/kit/urls"
 	"github.com/callyard/callyard/internal/settings"
 )
 
@@ -70,7 +71,7 @@ func discover(ctx context.Context, client *http.Client, issuer string) (string, 
 	if doc.Issuer != issuer {
 		return "", fmt.Errorf("the discovery document of %s is that of another issuer", issuer)
 	}
-	if _, ok := settings.SafeAddress(doc.Keys); !ok {
+	if _, ok := urls.Secure(doc.Keys); !ok {
 		return "", fmt.Errorf("the discovery document of %s names no https URL of its keys", issuer)
 	}
 	return doc.Keys, nil

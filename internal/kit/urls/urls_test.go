@@ -29,3 +29,14 @@ func TestAnErrorDoesNotRepeatTheURL(t *testing.T) {
 		}
 	}
 }
+
+func TestSecretsGoToHTTPSOrThisMachineOnly(t *testing.T) {
+	for address, secure := range map[string]bool{
+		"https://host/a?b=c": true, "http://127.0.0.1:8080": true, "http://[::1]/a": true, "http://LOCALHOST:1": true,
+		"http://host": false, "http://localhost.example.com": false, "ftp://127.0.0.1": false, "https://": false, "https://user@host": false, "https://host#part": false, "host": false, "": false,
+	} {
+		if u, ok := urls.Secure(address); ok != secure || ok && u.String() != address {
+			t.Errorf("%q: %v %v", address, u, ok)
+		}
+	}
+}

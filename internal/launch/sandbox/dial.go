@@ -14,6 +14,7 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/callyard/callyard/internal/kit/urls"
 	"github.com/callyard/callyard/internal/launch"
 )
 
@@ -55,7 +56,7 @@ func newDial(host, certs string) (*dial, error) {
 		return nil, launch.Failed("The container engine's address %q has no port; write tcp://HOST:2376.", d.shown)
 	}
 	if certs == "" {
-		if ip := net.ParseIP(name); name != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		if !urls.Loopback(name) {
 			return nil, launch.Failed("The container engine at %s has no certificates configured, and access without them means root there; set its certificates (a directory with ca.pem, cert.pem and key.pem).", d.shown)
 		}
 		return d, nil

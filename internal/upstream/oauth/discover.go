@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/callyard/callyard/internal/kit/urls"
 )
 
 // Metadata is the metadata of an authorization server (RFC 8414).
@@ -145,8 +147,8 @@ func sameIssuer(a, b string) bool { return strings.TrimSuffix(a, "/") == strings
 // AuthorizationServer reads the metadata of an authorization server from the locations listed in
 // the MCP specification.
 func AuthorizationServer(ctx context.Context, client *http.Client, issuer string) (*Metadata, error) {
-	at, err := url.Parse(issuer)
-	if err != nil || !secure(issuer) || at.RawQuery != "" {
+	at, ok := urls.Secure(issuer)
+	if !ok || at.RawQuery != "" {
 		return nil, errors.New("the issuer is not an https URL")
 	}
 	const ours, theirs = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
@@ -172,7 +174,7 @@ func AuthorizationServer(ctx context.Context, client *http.Client, issuer string
 			"authorization_endpoint": m.AuthorizationEndpoint, "token_endpoint": m.TokenEndpoint,
 			"registration_endpoint": m.RegistrationEndpoint, "revocation_endpoint": m.RevocationEndpoint,
 		} {
-			if address != "" && !secure(address) {
+			if _, ok := urls.Secure(address); address != "" && !ok {
 				return nil, fmt.Errorf("the %s of the authorization server is not an https URL", name)
 			}
 		}

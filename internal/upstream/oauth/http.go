@@ -70,26 +70,12 @@ var (
 	errRedirect = errors.New("it answers with a redirect, which is not followed")
 )
 
-// secure reports whether tokens and secrets may be sent to an address: https, or http to this machine.
-func secure(address string) bool {
-	u, err := url.Parse(address)
-	if err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
-		return false
-	}
-	return u.Scheme == "https" || u.Scheme == "http" && loopback(u.Hostname())
-}
-
-func loopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback() || strings.EqualFold(host, "localhost")
-}
-
 // errAbsent means that the document does not exist.
 var errAbsent = errors.New("there is no such document")
 
 // document fetches a JSON document. It returns errAbsent for a 4xx status.
 func document(ctx context.Context, client *http.Client, address string, into any) error {
-	if !secure(address) {
+	if _, ok := urls.Secure(address); !ok {
 		return errors.New("its address is neither https nor on this machine")
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)

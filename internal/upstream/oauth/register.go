@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/callyard/callyard/internal/kit/urls"
 )
 
 // Client authentication methods at the token endpoint.
@@ -73,7 +76,7 @@ func (c *Client) Register(ctx context.Context, m *Metadata) (Registration, error
 		GrantTypes: []string{"authorization_code", "refresh_token"}, ApplicationType: "web",
 		TokenEndpointAuthMethod: preferred(m.TokenEndpointAuthMethodsSupported),
 	}
-	if local(c.RedirectURL) {
+	if u, err := url.Parse(c.RedirectURL); err == nil && urls.Loopback(u.Hostname()) {
 		wanted.ApplicationType = "native"
 	}
 	got, err := oauthex.RegisterClient(ctx, m.RegistrationEndpoint, wanted, c.HTTP)

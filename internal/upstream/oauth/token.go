@@ -81,11 +81,6 @@ func visible(s string) bool {
 	return len(s) <= 64<<10 && !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c >= 0x7f })
 }
 
-func local(address string) bool {
-	u, err := url.Parse(address)
-	return err == nil && loopback(u.Hostname())
-}
-
 // Credentials obtains a token for the client itself (RFC 6749, section 4.4). resource and audience
 // may be "".
 func (c *Client) Credentials(ctx context.Context, endpoint string, reg Registration, wanted []string, resource, audience string) (*Token, error) {
@@ -142,7 +137,7 @@ func (c *Client) authenticate(reg Registration, endpoint string, form url.Values
 
 // post sends a form to an endpoint of the authorization server and reads the response.
 func (c *Client) post(ctx context.Context, reg Registration, endpoint string, form url.Values) (status int, text []byte, err error) {
-	if !secure(endpoint) {
+	if _, ok := urls.Secure(endpoint); !ok {
 		return 0, nil, errors.New("the endpoint of the authorization server is not an https URL")
 	}
 	h := make(http.Header)
