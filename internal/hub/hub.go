@@ -2,7 +2,6 @@ package hub
 
 import (
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -53,15 +52,13 @@ type Settings struct {
 	// Engine is the search engine of "search": searxng, brave, tavily or serper. EngineURL is its
 	// address, which searxng needs. APIKey is its key, which the others need.
 	Engine, EngineURL, APIKey string
-	// Now is the clock of "datetime". If nil, time.Now is used.
-	Now func() time.Time
 }
 
 // builtin is a server and its constructor.
 type builtin struct {
 	Entry
 	has  []string // supported settings, including Needs
-	open func(s Settings, log *slog.Logger) (tools []native.Tool, closeServer func(), err error)
+	open func(s Settings) (tools []native.Tool, closeServer func(), err error)
 }
 
 func builtins() []builtin {
@@ -80,9 +77,7 @@ func builtins() []builtin {
 				Description: "Tells the current time and converts times between time zones.",
 				Tools:       []string{"now", "convert_timezone"},
 			},
-			open: func(s Settings, _ *slog.Logger) ([]native.Tool, func(), error) {
-				return datetime.Tools(s.Now), func() {}, nil
-			},
+			open: withoutSettings(func() []native.Tool { return datetime.Tools(time.Now) }),
 		},
 		{
 			Entry: Entry{
@@ -91,7 +86,7 @@ func builtins() []builtin {
 				Tools:       []string{"fetch_content"},
 			},
 			has: []string{settingAllow},
-			open: func(s Settings, _ *slog.Logger) ([]native.Tool, func(), error) {
+			open: func(s Settings) ([]native.Tool, func(), error) {
 				tools, err := fetch.Tools(s.Allow, agent())
 				return tools, func() {}, err
 			},
@@ -102,7 +97,7 @@ func builtins() []builtin {
 				Description: "Reads and searches files below the directories in roots, and changes them where a root ends in :rw.",
 				Tools:       []string{"read", "list", "tree", "glob", "grep", "info", "write", "edit", "copy", "move", "delete", "create_dir"},
 			},
-			open: func(s Settings, _ *slog.Logger) ([]native.Tool, func(), error) {
+			open: func(s Settings) ([]native.Tool, func(), error) {
 				f, err := files.Open(s.Roots)
 				if err != nil {
 					return nil, nil, err
@@ -117,7 +112,7 @@ func builtins() []builtin {
 				Tools:       []string{"search"},
 			},
 			has: []string{settingURL, settingKey},
-			open: func(s Settings, _ *slog.Logger) ([]native.Tool, func(), error) {
+			open: func(s Settings) ([]native.Tool, func(), error) {
 				tools, err := search.Tools(search.Settings{Engine: s.Engine, URL: s.EngineURL, APIKey: s.APIKey, Agent: agent()})
 				return tools, func() {}, err
 			},
@@ -150,8 +145,8 @@ func builtins() []builtin {
 }
 
 // withoutSettings wraps tools that need no settings and hold nothing to close.
-func withoutSettings(tools func() []native.Tool) func(Settings, *slog.Logger) ([]native.Tool, func(), error) {
-	return func(Settings, *slog.Logger) ([]native.Tool, func(), error) { return tools(), func() {}, nil }
+func withoutSettings(tools func() []native.Tool) func(Settings) ([]native.Tool, func(), error) {
+	return func(Settings) ([]native.Tool, func(), error) { return tools(), func() {}, nil }
 }
 
 // agent is the User-Agent header of requests.
@@ -168,9 +163,8 @@ func List() []Entry {
 }
 
 // Open creates the built-in server with the given name. Call closeServer to release its resources
-// once no call of its tools is running. log may be nil. Errors name the setting at fault and the
-// fix.
-func Open(name string, s Settings, log *slog.Logger) (server *native.Server, closeServer func(), err error) {
+// once no call of its tools is running. Errors name the setting at fault and the fix.
+func Open(name string, s Settings) (server *native.Server, closeServer func(), err error) {
 	all := builtins()
 	i := slices.IndexFunc(all, func(b builtin) bool { return b.Name == name })
 	if i < 0 {
@@ -184,13 +178,7 @@ func Open(name string, s Settings, log *slog.Logger) (server *native.Server, clo
 	if err := b.checkSettings(s); err != nil {
 		return nil, nil, err
 	}
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
-	if s.Now == nil {
-		s.Now = time.Now
-	}
-	tools, closeServer, err := b.open(s, log)
+	tools, closeServer, err := b.open(s)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the built-in server %q: %w", name, err)
 	}

@@ -34,7 +34,7 @@ func TestEveryListedServerOpensWithItsListedTools(t *testing.T) {
 		t.Error("the list is not in alphabetical order")
 	}
 	for _, e := range list {
-		server, closeServer, err := Open(e.Name, settingsFor(t, e), nil)
+		server, closeServer, err := Open(e.Name, settingsFor(t, e))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestMissingOrForeignSettingsAreReported(t *testing.T) {
 		if len(e.Needs) == 0 {
 			continue
 		}
-		_, _, err := Open(e.Name, Settings{}, nil)
+		_, _, err := Open(e.Name, Settings{})
 		if err == nil || !strings.Contains(err.Error(), "needs the setting "+e.Needs[0]) {
 			t.Errorf("%s: %v", e.Name, err)
 		}
@@ -89,11 +89,11 @@ func TestMissingOrForeignSettingsAreReported(t *testing.T) {
 	for setting, s := range map[string]Settings{
 		"roots": {Roots: []string{"/"}}, "allow": {Allow: []string{"x"}}, "engine": {Engine: "x"}, "engine_url": {EngineURL: "x"}, "api_key": {APIKey: "x"},
 	} {
-		if _, _, err := Open("calculator", s, nil); err == nil || !strings.Contains(err.Error(), "no setting "+setting+"; remove it") {
+		if _, _, err := Open("calculator", s); err == nil || !strings.Contains(err.Error(), "no setting "+setting+"; remove it") {
 			t.Errorf("%s: %v", setting, err)
 		}
 	}
-	if _, _, err := Open("bash", Settings{}, nil); err == nil || !strings.Contains(err.Error(), "use one of calculator") {
+	if _, _, err := Open("bash", Settings{}); err == nil || !strings.Contains(err.Error(), "use one of calculator") {
 		t.Error(err)
 	}
 }

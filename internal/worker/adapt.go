@@ -41,10 +41,10 @@ func builtin(e *config.ServerEntry, s *Served) error {
 	if b == nil {
 		return nil
 	}
-	open := func(log *slog.Logger) (*native.Server, func(), error) {
-		return hub.Open(b.Name, hub.Settings{Roots: b.Roots, Allow: b.Allow, Engine: b.Engine, EngineURL: b.EngineURL, APIKey: b.APIKey}, log)
+	open := func(*slog.Logger) (*native.Server, func(), error) {
+		return hub.Open(b.Name, hub.Settings{Roots: b.Roots, Allow: b.Allow, Engine: b.Engine, EngineURL: b.EngineURL, APIKey: b.APIKey})
 	}
-	_, closeServer, err := open(slog.New(slog.DiscardHandler))
+	_, closeServer, err := open(nil)
 	if err != nil {
 		return fmt.Errorf("server %q: %w", e.ID, err)
 	}

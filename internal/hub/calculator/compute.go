@@ -32,13 +32,7 @@ func (m *machine) round(v, places value) (value, error) {
 	if err != nil {
 		return nil, err
 	}
-	digits := 1 << 20
-	switch {
-	case p.IsInt64() && p.CmpAbs(big.NewInt(int64(digits))) < 0:
-		digits = int(p.Int64())
-	case p.Sign() < 0:
-		digits = -digits
-	}
+	digits := clamped(p)
 	switch n := n.(type) {
 	case *big.Int:
 		if digits >= 0 {

@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/big"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -88,11 +87,11 @@ func Names() []string {
 
 func lookUp(name string) *function {
 	all := functions()
-	i := sort.Search(len(all), func(i int) bool { return all[i].name >= name })
-	if i < len(all) && all[i].name == name {
-		return all[i]
+	i, ok := slices.BinarySearchFunc(all, name, func(f *function, name string) int { return strings.Compare(f.name, name) })
+	if !ok {
+		return nil
 	}
-	return nil
+	return all[i]
 }
 
 // params parses a list of parameters: "x", "n=0", "*numbers". Those after "|" can only be given by

@@ -77,6 +77,19 @@ func integer(v value) (*big.Int, error) {
 	return nil, errInteger
 }
 
+// clamped returns an exponent or a number of digits, limited to a range that exceeds all floats and
+// integers.
+func clamped(n *big.Int) int {
+	const most = 1 << 20
+	switch {
+	case n.CmpAbs(big.NewInt(most)) < 0:
+		return int(n.Int64())
+	case n.Sign() < 0:
+		return -most
+	}
+	return most
+}
+
 // float returns a number as a float.
 func float(v value) (float64, error) {
 	n, err := toNumber(v)

@@ -75,13 +75,7 @@ func arithmetic() []*function {
 			if err != nil {
 				return nil, err
 			}
-			exponent := 1 << 20 // beyond all floats
-			if i.IsInt64() && i.CmpAbs(big.NewInt(int64(exponent))) < 0 {
-				exponent = int(i.Int64())
-			} else if i.Sign() < 0 {
-				exponent = -exponent
-			}
-			return checked(math.Ldexp(x, exponent), x)
+			return checked(math.Ldexp(x, clamped(i)), x)
 		}),
 	}
 }

@@ -57,7 +57,7 @@ func (s *Server) list(ctx context.Context, _ *native.Call, in listArguments) (li
 	}
 	w := walker{ctx: ctx, max: maxListed, hidden: in.Hidden}
 	r := listResult{Path: p.shown, Entries: []listEntry{}}
-	err = w.walk(p, 1, func(p place, info fs.FileInfo, _ int) error {
+	err = w.walk(p, 1, func(p place, info fs.FileInfo) error {
 		r.Entries = append(r.Entries, listEntry{path.Base(p.name), typeOf(info.Mode()), info.Size(), info.ModTime().UTC().Format(time.RFC3339)})
 		return nil
 	})

@@ -141,7 +141,7 @@ func (s *Server) remove(ctx context.Context, _ *native.Call, in deleteArguments)
 	}
 	w := walker{ctx: ctx, max: maxDelete, hidden: true}
 	n := 0
-	if err := w.walk(p, maxDepth, func(place, fs.FileInfo, int) error { n++; return nil }); err != nil {
+	if err := w.walk(p, maxDepth, func(place, fs.FileInfo) error { n++; return nil }); err != nil {
 		return "", err
 	}
 	if w.truncated {

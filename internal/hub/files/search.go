@@ -70,7 +70,7 @@ func (s *Server) glob(ctx context.Context, _ *native.Call, in globArguments) (gl
 	}
 	var all []found
 	w := walker{ctx: ctx, max: maxEntries, hidden: true}
-	err = w.walk(dir, maxDepth, func(p place, info fs.FileInfo, _ int) error {
+	err = w.walk(dir, maxDepth, func(p place, info fs.FileInfo) error {
 		if !info.IsDir() && matches(segments, strings.Split(p.below(dir), "/")) {
 			all = append(all, found{p, info})
 		}
@@ -147,7 +147,7 @@ func (s *Server) grep(ctx context.Context, _ *native.Call, in grepArguments) (gr
 		return g.done(err)
 	}
 	w := walker{ctx: ctx, max: maxEntries, hidden: true}
-	err = w.walk(p, maxDepth, func(file place, info fs.FileInfo, _ int) error {
+	err = w.walk(p, maxDepth, func(file place, info fs.FileInfo) error {
 		if matched, _ := path.Match(in.FilePattern, path.Base(file.name)); info.Mode().IsRegular() && (matched || in.FilePattern == "") {
 			return g.file(file, info, file.below(p))
 		}

@@ -31,7 +31,7 @@ var errStop = errors.New("stop")
 
 // walk calls visit for each entry below dir in name order, and for a directory before its
 // entries. depth is the number of levels; the entries of dir have level 1.
-func (w *walker) walk(dir place, depth int, visit func(p place, info fs.FileInfo, level int) error) error {
+func (w *walker) walk(dir place, depth int, visit func(p place, info fs.FileInfo) error) error {
 	err := w.level(dir, 1, depth, visit)
 	if errors.Is(err, errStop) {
 		return nil
@@ -39,7 +39,7 @@ func (w *walker) walk(dir place, depth int, visit func(p place, info fs.FileInfo
 	return err
 }
 
-func (w *walker) level(dir place, level, depth int, visit func(p place, info fs.FileInfo, level int) error) error {
+func (w *walker) level(dir place, level, depth int, visit func(p place, info fs.FileInfo) error) error {
 	entries, err := w.entries(dir)
 	if err != nil {
 		if level == 1 || w.ctx.Err() != nil {
@@ -49,7 +49,7 @@ func (w *walker) level(dir place, level, depth int, visit func(p place, info fs.
 		return nil
 	}
 	for _, e := range entries {
-		if err := visit(e.place, e.info, level); err != nil {
+		if err := visit(e.place, e.info); err != nil {
 			return err
 		}
 		if e.info.IsDir() && level < depth && !w.truncated {

@@ -1,6 +1,7 @@
 package think
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"unicode/utf8"
@@ -32,10 +33,7 @@ func think(_ context.Context, _ *native.Call, in arguments) (string, error) {
 	case !utf8.ValidString(in.Mode + in.Focus):
 		return "", fmt.Errorf("thinking_mode and focus_area must be UTF-8")
 	}
-	mode := in.Mode
-	if mode == "" {
-		mode = "thinking"
-	}
+	mode := cmp.Or(in.Mode, "thinking")
 	if in.Focus != "" {
 		return "[" + mode + "] " + in.Focus + " recorded", nil
 	}
