@@ -59,7 +59,7 @@ func readBFCL(path string, o Options) (samples []eval.Sample, err error) {
 }
 
 // bfclSet reads one set. answers is nil for the sets about relevance, which have none.
-func bfclSet(set string, questions, answers *source, limit int) (samples []eval.Sample, err error) {
+func bfclSet(set string, questions, answers *source, limit int) ([]eval.Sample, error) {
 	truth := map[string]json.RawMessage{}
 	if answers != nil {
 		for _, line := range answers.lines() {
@@ -73,39 +73,32 @@ func bfclSet(set string, questions, answers *source, limit int) (samples []eval.
 			truth[a.ID] = a.Truth
 		}
 	}
-	seen := unique{}
-	for _, line := range questions.lines() {
-		if limit > 0 && len(samples) == limit {
-			break
-		}
+	return samplesOf(questions.lines(), limit, func(_ int, line *element) (s eval.Sample, err error) {
 		var q struct {
 			ID       string          `json:"id"`
 			Question json.RawMessage `json:"question"`
 			Function json.RawMessage `json:"function"`
 		}
 		if err := line.decode(&q); err != nil {
-			return nil, err
+			return s, err
 		}
 		if q.ID == "" {
-			return nil, line.fault("the member id is missing")
+			return s, line.fault("the member id is missing")
 		}
-		if err := seen.add(&line, q.ID); err != nil {
-			return nil, err
-		}
-		s := eval.Sample{ID: q.ID, Category: set, Check: &eval.Check{Kind: "bfcl", Category: set, Functions: q.Function}}
+		s = eval.Sample{ID: q.ID, Category: set, Check: &eval.Check{Kind: "bfcl", Category: set, Functions: q.Function}}
 		s.Question, s.Messages = question(q.Question)
 		if s.Tools, err = toolsOf(q.Function); err != nil {
-			return nil, line.fault("function: %w", err)
+			return s, line.fault("function: %w", err)
 		}
 		for i := range s.Tools {
 			s.Tools[i].Schema = jsonSchema(s.Tools[i].Schema, languages[set])
 		}
 		if answers != nil {
 			if s.Check.Answers = truth[q.ID]; isNull(s.Check.Answers) {
-				return nil, line.fault("%s has no possible answer", q.ID)
+				return s, line.fault("%s has no possible answer", q.ID)
 			}
 			if s.Expected, err = expectedCalls(s.Check.Answers); err != nil {
-				return nil, line.fault("the possible answer: %w", err)
+				return s, line.fault("the possible answer: %w", err)
 			}
 		} else if set == "live_relevance" {
 			s.AnyExpected = true
@@ -113,9 +106,8 @@ func bfclSet(set string, questions, answers *source, limit int) (samples []eval.
 				s.Expected = append(s.Expected, tool.Name)
 			}
 		}
-		samples = append(samples, s)
-	}
-	return samples, nil
+		return s, nil
+	})
 }
 
 // expectedCalls returns the functions of the possible answers.

@@ -87,9 +87,7 @@ func turnsSet(set string, questions, answers *source, functions map[string]*sour
 			return s, label.line.fault("%s: %w", c.ID, err)
 		}
 		for i := range s.Labels {
-			if name := s.Labels[i].Name; !slices.Contains(s.Expected, name) {
-				s.Expected = append(s.Expected, name)
-			}
+			s.Expect(s.Labels[i].Name)
 		}
 		s.State, err = c.state(set)
 		return s, err

@@ -17,8 +17,8 @@ import (
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
-// MaxFile is the maximum size of a file, in bytes.
-const MaxFile = 1 << 30
+// maxFile is the maximum size of a file, in bytes.
+const maxFile = 1 << 30
 
 // Formats returns the names of the formats.
 func Formats() []string { return []string{"jsonl", "mcptoolbench", "bfcl", "tau2", "tasks"} }
@@ -51,7 +51,9 @@ func Read(data string, o Options) ([]eval.Sample, error) {
 	if !ok || path == "" || !slices.Contains(Formats(), format) {
 		return nil, fmt.Errorf("a data set is written FORMAT:PATH with one of the formats %s", strings.Join(Formats(), ", "))
 	}
-	read := map[string]func(string, Options) ([]eval.Sample, error){"jsonl": readLines, "mcptoolbench": readToolBench, "bfcl": readBFCL, "tau2": readTau, "tasks": readTasks}[format]
+	read := map[string]func(string, Options) ([]eval.Sample, error){
+		"jsonl": inOneFile(linesOf), "mcptoolbench": inOneFile(toolBenchTasks), "bfcl": readBFCL, "tau2": readTau, "tasks": inOneFile(tasksOf),
+	}[format]
 	samples, err := read(path, o)
 	if err != nil {
 		return nil, err
@@ -60,6 +62,17 @@ func Read(data string, o Options) ([]eval.Sample, error) {
 		return nil, fmt.Errorf("%s has no samples", path)
 	}
 	return samples, nil
+}
+
+// inOneFile returns the reader of a format whose data sets consist of one file.
+func inOneFile(read func(*source, Options) ([]eval.Sample, error)) func(string, Options) ([]eval.Sample, error) {
+	return func(path string, o Options) ([]eval.Sample, error) {
+		file, err := load(path)
+		if err != nil {
+			return nil, err
+		}
+		return read(file, o)
+	}
 }
 
 // source is the text of a file.
@@ -73,8 +86,8 @@ func load(name string) (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the data set cannot be read: %w", err)
 	}
-	if info.Size() > MaxFile {
-		return nil, fmt.Errorf("%s has more than %d bytes", name, MaxFile)
+	if info.Size() > maxFile {
+		return nil, fmt.Errorf("%s has more than %d bytes", name, maxFile)
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -203,5 +216,3 @@ func isNull(raw json.RawMessage) bool {
 	trimmed := bytes.TrimSpace(raw)
 	return len(trimmed) == 0 || string(trimmed) == "null"
 }
-
-func isObject(raw json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) }

@@ -1,16 +1,14 @@
 package dataset
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
 // record is a line of the published format, with the spellings that occur in such files.
@@ -27,15 +25,7 @@ type record struct {
 	} `json:"turns"`
 }
 
-// readLines reads JSON Lines with question, tools and target_tools.
-func readLines(path string, o Options) ([]eval.Sample, error) {
-	file, err := load(path)
-	if err != nil {
-		return nil, err
-	}
-	return linesOf(file, o)
-}
-
+// linesOf reads JSON Lines with question, tools and target_tools.
 func linesOf(file *source, o Options) ([]eval.Sample, error) {
 	return samplesOf(file.lines(), o.Limit, lineSample)
 }
@@ -93,9 +83,7 @@ func (r *record) turns(sample *eval.Sample) error {
 		sample.Turns = append(sample.Turns, eval.Turn{Question: t.Question, Expected: expected})
 		messages = append(messages, []message{{"user", t.Question}})
 		for _, name := range expected {
-			if !slices.Contains(sample.Expected, name) {
-				sample.Expected = append(sample.Expected, name)
-			}
+			sample.Expect(name)
 		}
 	}
 	sample.Question = r.Turns[0].Question
@@ -205,7 +193,7 @@ func toolOf(raw json.RawMessage) (eval.Tool, error) {
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return eval.Tool{}, errors.New("a tool is neither a name nor a definition")
 	}
-	if d.Name == "" && bytes.HasPrefix(bytes.TrimSpace(d.Function), []byte("{")) {
+	if d.Name == "" && rawjson.IsObject(d.Function) {
 		return toolOf(d.Function)
 	}
 	if d.Name == "" {
@@ -222,13 +210,4 @@ func toolOf(raw json.RawMessage) (eval.Tool, error) {
 		}
 	}
 	return tool, nil
-}
-
-// folderOr returns the path itself, or the matching files of a folder.
-func folderOr(path, pattern string) []string {
-	files, err := filepath.Glob(filepath.Join(path, pattern))
-	if err != nil || len(files) == 0 {
-		return []string{path} // a file, or nothing, which reading it reports
-	}
-	return files
 }

@@ -7,16 +7,8 @@ import (
 	"github.com/callyard/callyard/internal/eval"
 )
 
-// readTasks reads the tasks file of a training environment. The ids are those in the transcripts of
+// tasksOf reads the tasks file of a training environment. The ids are those in the transcripts of
 // its episodes: the member id, or the split and the index in it.
-func readTasks(path string, o Options) ([]eval.Sample, error) {
-	file, err := load(path)
-	if err != nil {
-		return nil, err
-	}
-	return tasksOf(file, o)
-}
-
 func tasksOf(file *source, o Options) (samples []eval.Sample, err error) {
 	seen, places := unique{}, map[string]int{}
 	for _, line := range file.lines() {

@@ -3,10 +3,10 @@ package dataset
 import (
 	"encoding/json"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
 // tauTask is the part of a tau2 task that is read.
@@ -31,7 +31,11 @@ type tauTask struct {
 // calls, so the calls must be run.
 func readTau(path string, o Options) (samples []eval.Sample, err error) {
 	seen := unique{}
-	for _, name := range folderOr(path, "tasks*.json") {
+	files, err := filepath.Glob(filepath.Join(path, "tasks*.json"))
+	if err != nil || len(files) == 0 {
+		files = []string{path} // a file, or nothing, which reading it reports
+	}
+	for _, name := range files {
 		file, err := load(name)
 		if err != nil {
 			return nil, err
@@ -70,7 +74,7 @@ func tauTasks(file *source, limit int, seen unique) (samples []eval.Sample, err 
 		}
 		s := eval.Sample{ID: id, Category: filepath.Base(filepath.Dir(file.name)), Question: instructions(t.Scenario.Instructions)}
 		s.Check = &eval.Check{Kind: "tau2", Category: s.Category, Answers: t.Criteria.Communicate}
-		if isObject(t.Initial) {
+		if rawjson.IsObject(t.Initial) {
 			s.State = t.Initial
 		}
 		for _, a := range t.Criteria.Actions {
@@ -78,9 +82,7 @@ func tauTasks(file *source, limit int, seen unique) (samples []eval.Sample, err 
 				continue // the simulated user's own tools
 			}
 			s.Labels = append(s.Labels, eval.LabelledCall{Name: a.Name, Arguments: a.Arguments})
-			if !slices.Contains(s.Expected, a.Name) {
-				s.Expected = append(s.Expected, a.Name)
-			}
+			s.Expect(a.Name)
 		}
 		samples = append(samples, s)
 	}

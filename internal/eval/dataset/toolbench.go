@@ -107,15 +107,7 @@ func (s *similarTool) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
-// readToolBench reads a file of MCPToolBench++.
-func readToolBench(path string, o Options) ([]eval.Sample, error) {
-	file, err := load(path)
-	if err != nil {
-		return nil, err
-	}
-	return toolBenchTasks(file, o)
-}
-
+// toolBenchTasks reads a file of MCPToolBench++.
 func toolBenchTasks(file *source, o Options) ([]eval.Sample, error) {
 	items, err := file.list()
 	if err != nil {
@@ -151,9 +143,7 @@ func toolBenchSample(item *element) (s eval.Sample, err error) {
 			call.Similar = append(call.Similar, similar.Name)
 		}
 		s.Labels = append(s.Labels, call)
-		if !slices.Contains(s.Expected, label.Name) {
-			s.Expected = append(s.Expected, label.Name)
-		}
+		s.Expect(label.Name)
 	}
 	return s, nil
 }
