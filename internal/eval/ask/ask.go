@@ -1,12 +1,11 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 
 	"github.com/callyard/callyard/internal/agent/model"
@@ -89,14 +88,14 @@ func Run(ctx context.Context, path string, samples []stage.Sample, o Options) (*
 }
 
 // questions returns the samples without an answer.
-func (o *Options) questions(samples []stage.Sample, have map[key]*eval.Response, out *Outcome) (open []question, err error) {
+func (o *Options) questions(samples []stage.Sample, have map[stage.AnswerKey]*eval.Response, out *Outcome) (open []question, err error) {
 	for i := range samples {
 		q := question{sample: &samples[i]}
 		if err := o.prepare(&q); err != nil {
 			return nil, fmt.Errorf("sample %s: %w", q.sample.ID, err)
 		}
 		for q.trial = range o.Trials {
-			old := have[key{q.sample.ID, q.trial}]
+			old := have[stage.AnswerKey{ID: q.sample.ID, Trial: q.trial}]
 			switch {
 			case old == nil:
 				open = append(open, q)
@@ -182,39 +181,16 @@ func (o *Options) one(ctx context.Context, q *question) (*eval.Response, error) 
 		r.Usage = &eval.Usage{Input: answer.Usage.Input, Output: answer.Usage.Output}
 	}
 	if !o.Text {
-		r.Message, err = message(answer, q.names)
+		r.Message = stage.CallMessage(q.calls(answer))
 	}
-	return r, err
+	return r, nil
 }
 
-// message returns the calls of an answer as a chat completions assistant message, with the names of
-// the sample.
-func message(answer *model.Answer, names map[string]string) (json.RawMessage, error) {
-	if len(answer.Calls) == 0 {
-		return nil, nil
-	}
-	type function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	}
-	type call struct {
-		ID       string   `json:"id"`
-		Type     string   `json:"type"`
-		Function function `json:"function"`
-	}
-	m := struct {
-		Role  string `json:"role"`
-		Calls []call `json:"tool_calls"`
-	}{Role: "assistant"}
+// calls returns the calls of an answer with the names of the sample.
+func (q *question) calls(answer *model.Answer) []eval.Call {
+	calls := make([]eval.Call, len(answer.Calls))
 	for i, c := range answer.Calls {
-		if name, ok := names[c.Name]; ok {
-			c.Name = name
-		}
-		m.Calls = append(m.Calls, call{strconv.Itoa(i), "function", function{c.Name, string(c.Arguments)}})
+		calls[i] = eval.Call{Name: cmp.Or(q.names[c.Name], c.Name), Arguments: c.Arguments}
 	}
-	raw, err := json.Marshal(m)
-	if err != nil {
-		return nil, errors.New("the calls of the model cannot be written as JSON")
-	}
-	return raw, nil
+	return calls
 }

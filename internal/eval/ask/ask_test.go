@@ -85,7 +85,7 @@ func TestAnswersAreKeptUnderTheNamesOfTheSample(t *testing.T) {
 			t.Fatalf("%s: %d answers, %v", spec, len(all), err)
 		}
 		for _, r := range all {
-			if !strings.Contains(string(r.Message), `"name":"math.add it","arguments":"{\"a\":1}"`) {
+			if !strings.Contains(string(r.Message), `"arguments":"{\"a\":1}","name":"math.add it"`) {
 				t.Fatalf("%s: the message is %s", spec, r.Message)
 			}
 		}

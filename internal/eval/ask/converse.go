@@ -142,10 +142,8 @@ func (o *Options) turn(ctx context.Context, q *question, names *eval.Names, requ
 		if o.Text {
 			results, err = o.textCalls(ctx, q, names, &step)
 		} else {
-			if step.Message, err = message(answer, q.names); err != nil {
-				return nil, false, err
-			}
-			results, err = o.calls(ctx, q, answer.Calls)
+			step.Message = stage.CallMessage(q.calls(answer))
+			results, err = o.calls(ctx, q, answer)
 		}
 		if err != nil {
 			return nil, false, err
@@ -160,21 +158,17 @@ func (o *Options) turn(ctx context.Context, q *question, names *eval.Names, requ
 
 // calls runs the calls of an answer and returns the results for the model, or nothing if there are
 // no calls.
-func (o *Options) calls(ctx context.Context, q *question, calls []model.Call) ([]json.RawMessage, error) {
-	if len(calls) == 0 {
+func (o *Options) calls(ctx context.Context, q *question, answer *model.Answer) ([]json.RawMessage, error) {
+	if len(answer.Calls) == 0 {
 		return nil, nil
 	}
-	results := make([]json.RawMessage, len(calls))
-	for i, c := range calls {
-		name := c.Name
-		if known, ok := q.names[name]; ok {
-			name = known
-		}
-		text, failed, err := o.call(ctx, q, eval.Call{Name: name, Arguments: c.Arguments})
+	results := make([]json.RawMessage, len(answer.Calls))
+	for i, call := range q.calls(answer) {
+		text, failed, err := o.call(ctx, q, call)
 		if err != nil {
 			return nil, err
 		}
-		results[i] = o.Wire.Result(c, text, failed)
+		results[i] = o.Wire.Result(answer.Calls[i], text, failed)
 	}
 	return o.Wire.Join(results), nil
 }

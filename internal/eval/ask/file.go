@@ -10,14 +10,8 @@ import (
 	"github.com/callyard/callyard/internal/kit/jsonlog"
 )
 
-// key identifies an answer.
-type key struct {
-	id    string
-	trial int
-}
-
 // open opens a file of responses, locks it against other processes, and reads it.
-func open(path string) (*jsonlog.File, map[key]*eval.Response, error) {
+func open(path string) (*jsonlog.File, map[stage.AnswerKey]*eval.Response, error) {
 	file, _, err := jsonlog.Open(path, os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, nil, err
@@ -26,9 +20,9 @@ func open(path string) (*jsonlog.File, map[key]*eval.Response, error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, file.Close())
 	}
-	have := make(map[key]*eval.Response, len(read))
+	have := make(map[stage.AnswerKey]*eval.Response, len(read))
 	for i := range read {
-		have[key{read[i].ID, read[i].Trial}] = &read[i].Response
+		have[stage.AnswerKey{ID: read[i].ID, Trial: read[i].Trial}] = &read[i].Response
 	}
 	return file, have, nil
 }

@@ -61,10 +61,10 @@ func customID(sample string, trial int, part string) string {
 // SampleOf returns the sample of a custom id. ok is false if [CustomID] cannot have made the id.
 func SampleOf(customID string) (sample string, ok bool) {
 	key, _, ok := splitID(customID)
-	return key.id, ok
+	return key.ID, ok
 }
 
-func splitID(customID string) (key answerKey, part string, ok bool) {
+func splitID(customID string) (key AnswerKey, part string, ok bool) {
 	at := strings.LastIndexByte(customID, '#')
 	if at < 0 {
 		return key, "", false
@@ -75,7 +75,7 @@ func splitID(customID string) (key answerKey, part string, ok bool) {
 		return key, "", false
 	}
 	trial, err := strconv.Atoi(customID[before+1 : at])
-	return answerKey{customID[:before], trial}, part, err == nil
+	return AnswerKey{customID[:before], trial}, part, err == nil
 }
 
 func isStateCall(customID string) bool {

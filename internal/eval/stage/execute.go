@@ -144,7 +144,7 @@ func (b *resultBody) quick(value []byte) bool {
 
 // Executed summarizes the results in a file.
 func Executed(samples []Sample, calls []ExecCall, callsDigest, results string) (*Execution, error) {
-	lines, err := readLines(results, func(*resultLine, []byte) error { return nil })
+	lines, err := readLines[resultLine](results, nil)
 	if err != nil {
 		return nil, err
 	}

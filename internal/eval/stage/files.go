@@ -177,11 +177,11 @@ func ReadResponses(path string) ([]Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := make(map[answerKey]bool, len(responses))
+	seen := make(map[AnswerKey]bool, len(responses))
 	for i := range responses {
-		key := answerKey{responses[i].ID, responses[i].Trial}
+		key := AnswerKey{responses[i].ID, responses[i].Trial}
 		if seen[key] {
-			return nil, fmt.Errorf("%s: sample %q has two responses of trial %d; number them with \"trial\"", path, key.id, key.trial)
+			return nil, fmt.Errorf("%s: sample %q has two responses of trial %d; number them with \"trial\"", path, key.ID, key.Trial)
 		}
 		seen[key] = true
 	}
@@ -190,22 +190,22 @@ func ReadResponses(path string) ([]Response, error) {
 
 // ReadScores reads scores.jsonl.
 func ReadScores(path string) ([]Score, error) {
-	return readLines(path, func(*Score, []byte) error { return nil })
+	return readLines[Score](path, nil)
 }
 
 // ParseScores parses the text of a scores.jsonl. Errors contain name as the name of the file.
 func ParseScores(name string, text []byte) ([]Score, error) {
-	return linesIn(name, text, func(*Score, []byte) error { return nil })
+	return linesIn[Score](name, text, nil)
 }
 
-// answerKey identifies an answer.
-type answerKey struct {
-	id    string
-	trial int
+// AnswerKey identifies an answer.
+type AnswerKey struct {
+	ID    string
+	Trial int
 }
 
 // readLines reads a file with one JSON value per line, concurrently. check is called for each value,
-// by several goroutines. Errors contain file, line and column; the error of the first faulty line is
+// by several goroutines; it may be nil. Errors contain file, line and column; the error of the first faulty line is
 // returned. Values may point into the text of the file.
 func readLines[T any](path string, check func(v *T, line []byte) error) (all []T, err error) {
 	text, err := os.ReadFile(path)
@@ -232,7 +232,7 @@ func linesIn[T any](path string, text []byte, check func(v *T, line []byte) erro
 	all = make([]T, len(lines))
 	err = parallel.Each(context.Background(), len(lines), func(i int) error {
 		fault := decodeLine(&all[i], lines[i])
-		if fault == nil {
+		if fault == nil && check != nil {
 			fault = check(&all[i], lines[i])
 		}
 		if fault != nil {

@@ -15,15 +15,14 @@ import (
 
 // Outcomes holds the results of the labelled calls and of the calls of the answers.
 type Outcomes struct {
-	labels, answers map[answerKey]*outcome
+	labels, answers map[AnswerKey]*outcome
 }
 
 // outcome is the result of the calls of one answer, or of the labelled calls of one sample.
 type outcome struct {
-	calls        []ExecCall // without the calls that reset and read the state
-	results      []*resultLine
-	reset, state *resultLine // nil if there was no such call
-	stateful     bool
+	calls   []ExecCall // without the calls that reset and read the state
+	results []*resultLine
+	reset   *resultLine // nil if there was no such call
 	// ends is the number of calls before each read of the state, and states the states, in order.
 	ends   []int
 	states []*resultLine
@@ -52,8 +51,8 @@ func finished(dir string) bool {
 	return err == nil && json.Unmarshal(text, &e) == nil && e.Inputs == eval.Digest(calls)
 }
 
-func readOutcomes(dir string) (map[answerKey]*outcome, error) {
-	calls, err := readLines(filepath.Join(dir, CallsFile), func(*ExecCall, []byte) error { return nil })
+func readOutcomes(dir string) (map[AnswerKey]*outcome, error) {
+	calls, err := readLines[ExecCall](filepath.Join(dir, CallsFile), nil)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -71,7 +70,7 @@ func readOutcomes(dir string) (map[answerKey]*outcome, error) {
 	for i := range lines {
 		at[lines[i].CustomID] = i
 	}
-	all := make(map[answerKey]*outcome)
+	all := make(map[AnswerKey]*outcome)
 	for i := range calls {
 		call := &calls[i]
 		key, part, ok := splitID(call.CustomID)
@@ -92,7 +91,6 @@ func readOutcomes(dir string) (map[answerKey]*outcome, error) {
 		case part == resetPart:
 			o.reset = r
 		case isStatePart(part):
-			o.state, o.stateful = r, true
 			o.ends, o.states = append(o.ends, len(o.calls)), append(o.states, r)
 		default:
 			o.calls, o.results = append(o.calls, *call), append(o.results, r)
@@ -105,7 +103,7 @@ func readOutcomes(dir string) (map[answerKey]*outcome, error) {
 func (o *Outcomes) stateful() bool {
 	if o != nil {
 		for _, label := range o.labels {
-			return label.stateful
+			return label.stateful()
 		}
 	}
 	return false
@@ -116,11 +114,11 @@ func (o *Outcomes) digest(sample string, trial int) string {
 	if o == nil || len(o.answers) == 0 {
 		return ""
 	}
-	if o.answers[answerKey{sample, trial}] == nil {
+	if o.answers[AnswerKey{sample, trial}] == nil {
 		return "no call"
 	}
-	parts := o.answers[answerKey{sample, trial}].lines
-	if labels := o.labels[answerKey{sample, 0}]; labels != nil {
+	parts := o.answers[AnswerKey{sample, trial}].lines
+	if labels := o.labels[AnswerKey{sample, 0}]; labels != nil {
 		parts = append(append(slices.Clone(parts), nil), labels.lines...)
 	}
 	return eval.Digest(parts...)
@@ -132,7 +130,7 @@ func (o *Outcomes) of(sample *eval.Sample, r *eval.Response, names *eval.Names, 
 	if o == nil {
 		return nil
 	}
-	answer := o.answers[answerKey{sample.ID, r.Trial}]
+	answer := o.answers[AnswerKey{sample.ID, r.Trial}]
 	own := Target{}.answer(sample, r, names, found)
 	if answer == nil && (len(o.answers) == 0 || len(own.calls) > 0) {
 		return nil
@@ -164,7 +162,7 @@ func (o *Outcomes) of(sample *eval.Sample, r *eval.Response, names *eval.Names, 
 
 // compare compares an answer's results and state with those of the labelled calls.
 func (o *Outcomes) compare(e *eval.Execution, sample *eval.Sample, answer *outcome) {
-	labels := o.labels[answerKey{sample.ID, 0}]
+	labels := o.labels[AnswerKey{sample.ID, 0}]
 	own := Target{}.labelCalls(sample)
 	if labels == nil || labels.masked() != "" || !labels.are(&own) {
 		return
@@ -180,18 +178,24 @@ func (o *Outcomes) compare(e *eval.Execution, sample *eval.Sample, answer *outco
 		}
 		e.Results = part(hits, len(labels.results))
 	}
-	if labels.stateful && answer.stateful {
+	if labels.stateful() && answer.stateful() {
 		equal := 0
-		if labels.state.content() == answer.state.content() {
+		if labels.lastState().content() == answer.lastState().content() {
 			equal = 1
 		}
 		e.State = part(equal, 1)
 	}
 }
 
+// stateful reports whether the state was read.
+func (o *outcome) stateful() bool { return len(o.states) > 0 }
+
+// lastState returns the last state that was read.
+func (o *outcome) lastState() *resultLine { return o.states[len(o.states)-1] }
+
 // are reports whether exactly these calls were run, in these turns. Their servers are ignored.
 func (o *outcome) are(own *ownCalls) bool {
-	if own.turns > 0 && o.stateful && !slices.Equal(o.ends, own.ends()) {
+	if own.turns > 0 && o.stateful() && !slices.Equal(o.ends, own.ends()) {
 		return false
 	}
 	return slices.EqualFunc(o.calls, own.calls, func(a, b ExecCall) bool {
@@ -232,7 +236,7 @@ func (o *outcome) masked() string {
 		if r.Worker == "" {
 			continue // it never ran
 		}
-		if o.stateful && worker != "" && worker != r.Worker {
+		if o.stateful() && worker != "" && worker != r.Worker {
 			return "another worker took over, and the state was lost"
 		}
 		worker = r.Worker

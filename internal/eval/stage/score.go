@@ -56,9 +56,9 @@ func Run(ctx context.Context, samples []Sample, responses []Response, outcomes *
 	if err != nil {
 		return nil, fmt.Errorf("encoding the settings: %w", err)
 	}
-	known := make(map[answerKey]*Score, len(earlier))
+	known := make(map[AnswerKey]*Score, len(earlier))
 	for i := range earlier {
-		known[answerKey{earlier[i].ID, earlier[i].Trial}] = &earlier[i]
+		known[AnswerKey{earlier[i].ID, earlier[i].Trial}] = &earlier[i]
 	}
 	out := &Scored{}
 	work, err := out.plan(samples, responses, settings.Missing)
@@ -73,7 +73,7 @@ func Run(ctx context.Context, samples []Sample, responses []Response, outcomes *
 		if ran := outcomes.digest(w.sample.ID, w.response.Trial); ran != "" {
 			inputs = eval.Digest([]byte(inputs), []byte(ran))
 		}
-		if old := known[answerKey{w.sample.ID, w.response.Trial}]; old != nil && old.Inputs == inputs {
+		if old := known[AnswerKey{w.sample.ID, w.response.Trial}]; old != nil && old.Inputs == inputs {
 			out.Scores[i] = *old
 			return nil
 		}

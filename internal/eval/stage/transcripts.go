@@ -132,7 +132,7 @@ func readTranscript(path string, known *sampleFinder) (*transcript, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps, err := linesIn(path, text[:bytes.LastIndexByte(text, '\n')+1], func(*step, []byte) error { return nil })
+	steps, err := linesIn[step](path, text[:bytes.LastIndexByte(text, '\n')+1], nil)
 	if err != nil {
 		return nil, err
 	}
@@ -221,38 +221,43 @@ func (t turnSteps) steps() []eval.Step {
 }
 
 // joined returns one answer with all texts and calls.
-func (t turnSteps) joined() (all eval.Step) {
+func (t turnSteps) joined() eval.Step {
 	var said []string
-	message := struct {
-		Content *string    `json:"content"`
-		Role    string     `json:"role"`
-		Calls   []calledAs `json:"tool_calls"`
-	}{Role: "assistant"}
+	var calls []eval.Call
 	for i := range t {
 		if t[i].text != "" {
 			said = append(said, t[i].text)
 		}
-		for _, c := range t[i].calls {
-			call := calledAs{ID: fmt.Sprintf("call_%d", len(message.Calls)), Type: "function"}
-			call.Function.Name, call.Function.Arguments = c.Name, cmp.Or(string(c.Arguments), "{}")
-			message.Calls = append(message.Calls, call)
-		}
+		calls = append(calls, t[i].calls...)
 	}
-	all.Text = strings.Join(said, "\n")
-	if len(message.Calls) > 0 {
-		all.Message, _ = json.Marshal(message) // contains only strings, so encoding cannot fail
-	}
-	return all
+	return eval.Step{Text: strings.Join(said, "\n"), Message: CallMessage(calls)}
 }
 
-// calledAs is a call in the message of an answer, in the format of chat completions.
-type calledAs struct {
-	Function struct {
+// CallMessage returns calls as a message of the model in the format of chat completions, or nil if
+// there are none.
+func CallMessage(calls []eval.Call) json.RawMessage {
+	if len(calls) == 0 {
+		return nil
+	}
+	type function struct {
 		Arguments string `json:"arguments"`
 		Name      string `json:"name"`
-	} `json:"function"`
-	ID   string `json:"id"`
-	Type string `json:"type"`
+	}
+	type call struct {
+		Function function `json:"function"`
+		ID       string   `json:"id"`
+		Type     string   `json:"type"`
+	}
+	message := struct {
+		Content *string `json:"content"`
+		Role    string  `json:"role"`
+		Calls   []call  `json:"tool_calls"`
+	}{Role: "assistant"}
+	for i, c := range calls {
+		message.Calls = append(message.Calls, call{function{cmp.Or(string(c.Arguments), "{}"), c.Name}, fmt.Sprintf("call_%d", i), "function"})
+	}
+	raw, _ := json.Marshal(message) // contains only strings, so encoding cannot fail
+	return raw
 }
 
 // toolNames maps the names under which a model knew tools to the names in the sample, if the sample

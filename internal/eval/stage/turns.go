@@ -71,7 +71,7 @@ func (o *Outcomes) turnsVerdict(sample *eval.Sample, r *eval.Response, found []e
 	if ran == nil || ran.State == nil {
 		return nil
 	}
-	labels, answer := o.labels[answerKey{sample.ID, 0}], o.answers[answerKey{sample.ID, r.Trial}]
+	labels, answer := o.labels[AnswerKey{sample.ID, 0}], o.answers[AnswerKey{sample.ID, r.Trial}]
 	want, got := make([]bfcl.Turn, sample.Check.Turns), make([]bfcl.Turn, len(r.Turns))
 	for i := range sample.Labels {
 		if turn := sample.Labels[i].Turn; turn >= 0 && turn < len(want) { // the sample may have been edited
