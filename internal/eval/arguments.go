@@ -1,21 +1,21 @@
 package eval
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"strings"
-	"sync"
 
 	"github.com/callyard/callyard/internal/kit/jsonpointer"
+	"github.com/callyard/callyard/internal/kit/rawjson"
 	"github.com/callyard/callyard/internal/validate"
+	"github.com/callyard/callyard/pkg/schema"
 )
 
 // ArgumentChecker checks arguments against the schemas of tools. It compiles each schema once. It
-// is safe for concurrent use, and the zero value is ready.
-type ArgumentChecker struct {
-	mu   sync.Mutex
-	kept map[[sha256.Size]byte]*argumentSchema
-}
+// is safe for concurrent use.
+type ArgumentChecker struct{ schemas *validate.Cache }
+
+// NewArgumentChecker returns a checker without schemas.
+func NewArgumentChecker() *ArgumentChecker { return &ArgumentChecker{validate.NewCache(0)} }
 
 // ArgumentCheck counts the arguments of a call that match the schema of its tool.
 type ArgumentCheck struct {
@@ -28,21 +28,20 @@ type ArgumentCheck struct {
 	Readable bool
 }
 
-// argumentSchema is the schema of a tool.
-type argumentSchema struct {
-	compiled *validate.Schema // nil if it cannot be compiled
-	required []string
-	readable bool
-}
-
 // Check checks arguments. Missing arguments count as an empty object. object is false if the
 // arguments are not an object. A tool without a schema forbids nothing.
-func (c *ArgumentChecker) Check(schema, arguments json.RawMessage) (check ArgumentCheck, object bool) {
-	tool := &argumentSchema{readable: true}
-	if len(schema) > 0 {
-		tool = c.schema(schema)
+func (c *ArgumentChecker) Check(input, arguments json.RawMessage) (check ArgumentCheck, object bool) {
+	var compiled *validate.Schema // nil forbids nothing
+	var required []string
+	check.Readable = true
+	if len(input) > 0 {
+		var err error
+		compiled, err = c.schemas.Get(schema.Digest(input), input)
+		check.Readable = err == nil
+		if list := rawjson.Get(input, "required"); list != nil && json.Unmarshal(list, &required) != nil {
+			check.Readable, required = false, nil
+		}
 	}
-	check.Readable = tool.readable
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
@@ -50,15 +49,15 @@ func (c *ArgumentChecker) Check(schema, arguments json.RawMessage) (check Argume
 	if json.Unmarshal(arguments, &given) != nil || given == nil {
 		return check, false
 	}
-	check.Required, check.Given = len(tool.required), len(given)
-	for _, name := range tool.required {
+	check.Required, check.Given = len(required), len(given)
+	for _, name := range required {
 		if _, ok := given[name]; ok {
 			check.Present++
 		}
 	}
 	check.Valid = check.Given
-	if tool.compiled != nil {
-		check.Valid -= faulty(tool.compiled, arguments, given)
+	if compiled != nil {
+		check.Valid -= faulty(compiled, arguments, given)
 	}
 	return check, true
 }
@@ -76,36 +75,6 @@ func faulty(schema *validate.Schema, arguments json.RawMessage, given map[string
 	return len(wrong)
 }
 
-func (c *ArgumentChecker) schema(raw json.RawMessage) *argumentSchema {
-	key := sha256.Sum256(raw)
-	c.mu.Lock()
-	known := c.kept[key]
-	c.mu.Unlock()
-	if known != nil {
-		return known
-	}
-	made := &argumentSchema{}
-	var shape struct {
-		Required []string `json:"required"`
-	}
-	shaped := json.Unmarshal(raw, &shape)
-	if shaped == nil {
-		made.required = shape.Required
-	}
-	compiled, err := validate.Compile(raw)
-	if err == nil {
-		made.compiled = compiled
-	}
-	made.readable = shaped == nil && err == nil
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.kept == nil || len(c.kept) >= validate.DefaultCached {
-		c.kept = make(map[[sha256.Size]byte]*argumentSchema)
-	}
-	c.kept[key] = made
-	return made
-}
-
 // SchemaOf returns the schema of the tool that a model means by a name. known is false if it is not
 // a tool of the sample.
 func (p *Prepared) SchemaOf(called string) (schema json.RawMessage, known bool) {
@@ -119,7 +88,7 @@ func (p *Prepared) SchemaOf(called string) (schema json.RawMessage, known bool) 
 }
 
 // checker caches the schemas of samples, which often share tools.
-var checker ArgumentChecker
+var checker = NewArgumentChecker()
 
 // arguments returns the mean over calls of two shares: the required arguments that are given, and
 // the given arguments that match the schema. It returns nil without calls. A call of an unknown

@@ -1,6 +1,7 @@
 package reward
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -103,31 +104,26 @@ const FailureMissing = "missing-facts"
 // Scorer computes rewards with one preset and one set of weights. It is safe for concurrent use.
 type Scorer struct {
 	preset  *eval.Reward
-	weights [7]float64 // in the order of Terms
-	checker eval.ArgumentChecker
+	weights Weights
+	checker *eval.ArgumentChecker
 }
 
 // New returns a scorer. preset is the name of a reward in package eval; "" means the default. The
 // error names an unknown preset or term, or a weight that is not a finite number.
 func New(preset string, weights Weights) (*Scorer, error) {
-	if preset == "" {
-		preset = eval.DefaultReward
-	}
-	p, err := eval.RewardPreset(preset)
+	p, err := eval.RewardPreset(cmp.Or(preset, eval.DefaultReward))
 	if err != nil {
 		return nil, err
 	}
-	s := &Scorer{preset: p}
-	s.weights[0], s.weights[1] = p.Selection.Weight, p.Format.Weight
+	s := &Scorer{preset: p, checker: eval.NewArgumentChecker(), weights: Weights{Selection: p.Selection.Weight, Format: p.Format.Weight}}
 	for term, weight := range weights {
-		i := slices.Index(Terms(), term)
 		switch {
-		case i < 0:
+		case !slices.Contains(Terms(), term):
 			return nil, fmt.Errorf("there is no term %q; the terms are %s", term, names(Terms()))
 		case math.IsNaN(weight) || math.IsInf(weight, 0):
 			return nil, fmt.Errorf("the weight of %s is not a finite number", term)
 		}
-		s.weights[i] = weight
+		s.weights[term] = weight
 	}
 	return s, nil
 }
@@ -141,12 +137,7 @@ func names(terms []Term) string {
 }
 
 // Weight returns the weight of a term.
-func (s *Scorer) Weight(t Term) float64 {
-	if i := slices.Index(Terms(), t); i >= 0 {
-		return s.weights[i]
-	}
-	return 0
-}
+func (s *Scorer) Weight(t Term) float64 { return s.weights[t] }
 
 // Check returns the reason why an item cannot be scored, or nil.
 func (i *Item) Check() error {
@@ -183,8 +174,8 @@ func (s *Scorer) Score(item *Item) Scored {
 		}
 	}
 	total := 0.0
-	for i, term := range Terms() {
-		if s.weights[i] == 0 {
+	for _, term := range Terms() {
+		if s.weights[term] == 0 {
 			continue
 		}
 		value, known := s.term(term, item, &score, p, calls)
@@ -192,7 +183,7 @@ func (s *Scorer) Score(item *Item) Scored {
 			return Scored{ID: out.ID, Predicted: out.Predicted, Type: out.Type, Components: map[Term]float64{}, Masked: true, FailureKind: FailureMissing}
 		}
 		out.Components[term] = value
-		total += s.weights[i] * value
+		total += s.weights[term] * value
 	}
 	out.Reward = &total
 	return out

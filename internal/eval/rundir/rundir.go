@@ -7,6 +7,7 @@ package rundir
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -107,9 +108,7 @@ func Score(ctx context.Context, o Options) (*Result, error) {
 }
 
 func rewardOf(name string) (*eval.Reward, error) {
-	if name == "" {
-		name = eval.DefaultReward
-	}
+	name = cmp.Or(name, eval.DefaultReward)
 	if !strings.HasSuffix(name, ".json") {
 		return eval.RewardPreset(name)
 	}
