@@ -2,6 +2,7 @@ package eval
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/callyard/callyard/internal/kit/jsonpointer"
@@ -78,13 +79,16 @@ func faulty(schema *validate.Schema, arguments json.RawMessage, given map[string
 // SchemaOf returns the schema of the tool that a model means by a name. known is false if it is not
 // a tool of the sample.
 func (p *Prepared) SchemaOf(called string) (schema json.RawMessage, known bool) {
-	key, ok := p.Names.Known(called)
-	for i := range p.Sample.Tools {
-		if t := &p.Sample.Tools[i]; ok && t.Name == key {
-			return t.Schema, true
-		}
+	return schemaOf(p.Sample.Tools, p.Names, called)
+}
+
+func schemaOf(tools []Tool, names *Names, called string) (schema json.RawMessage, known bool) {
+	key, known := names.Known(called)
+	i := slices.IndexFunc(tools, func(t Tool) bool { return known && t.Name == key })
+	if i < 0 {
+		return nil, false
 	}
-	return nil, false
+	return tools[i].Schema, true
 }
 
 // checker caches the schemas of samples, which often share tools.

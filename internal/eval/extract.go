@@ -84,18 +84,7 @@ func extractOne(r *Response, tools []Tool, names *Names) Extracted {
 	}
 	x.blocks(text)
 	if strings.ContainsAny(text, "<[{`") {
-		lookup := func(name string) ([]byte, bool) {
-			tool, known := names.Known(name)
-			if !known {
-				return nil, false
-			}
-			for i := range tools {
-				if tools[i].Name == tool {
-					return tools[i].Schema, true
-				}
-			}
-			return nil, false
-		}
+		lookup := func(name string) ([]byte, bool) { return schemaOf(tools, names, name) }
 		for _, f := range format.Extract(text, lookup) {
 			if f.Err == nil && f.Name != "" {
 				x.Rescued = append(x.Rescued, Call{Name: f.Name, Arguments: f.Arguments})

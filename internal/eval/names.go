@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -75,14 +76,9 @@ func (n *Names) addServer(server string) {
 	if server == "" {
 		return
 	}
-	for _, spelled := range []string{server, separated(server)} {
-		known := spelled == ""
-		for _, s := range n.servers {
-			known = known || s == spelled
-		}
-		if !known {
-			n.servers = append(n.servers, spelled)
-		}
+	n.servers = appendNew(n.servers, server)
+	if spelled := separated(server); spelled != "" {
+		n.servers = appendNew(n.servers, spelled)
 	}
 }
 
@@ -141,6 +137,14 @@ func kept(before, after string) string {
 		return before
 	}
 	return after
+}
+
+// appendNew appends a text, unless the list has it.
+func appendNew(list []string, text string) []string {
+	if slices.Contains(list, text) {
+		return list
+	}
+	return append(list, text)
 }
 
 func trimFirst(s string, prefixes ...string) string {

@@ -44,11 +44,7 @@ type Turn struct {
 }
 
 // Expect adds a tool to the expected ones, unless it is among them.
-func (s *Sample) Expect(name string) {
-	if !slices.Contains(s.Expected, name) {
-		s.Expected = append(s.Expected, name)
-	}
-}
+func (s *Sample) Expect(name string) { s.Expected = appendNew(s.Expected, name) }
 
 // Unoffered returns the expected tools that are not among the tools of the sample, usually because
 // of a misspelled name. It returns nil if the sample has no tools, or if a call of another expected

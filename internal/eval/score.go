@@ -202,9 +202,7 @@ func (p *Prepared) keys(calls []Call) (keys []string) {
 		if len(p.Sample.Turns) > 0 {
 			key = turnPrefix(min(calls[i].Turn, len(p.Sample.Turns))) + key
 		}
-		if !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
+		keys = appendNew(keys, key)
 	}
 	return keys
 }
@@ -212,9 +210,7 @@ func (p *Prepared) keys(calls []Call) (keys []string) {
 // keysOf returns the keys of names after a prefix, in order and without duplicates.
 func (p *Prepared) keysOf(names []string, prefix string) (keys []string) {
 	for _, name := range names {
-		if key := prefix + p.Names.Key(name); !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
+		keys = appendNew(keys, prefix+p.Names.Key(name))
 	}
 	return keys
 }
@@ -264,12 +260,10 @@ func (p *Prepared) reportNames(keys []string) []string {
 		if len(p.Sample.Turns) > 0 {
 			_, key, _ = strings.Cut(key, turnEnd)
 		}
-		if len(key) > len(unknownTool) && key[:len(unknownTool)] == unknownTool {
-			key = key[len(unknownTool):]
+		if name, unknown := strings.CutPrefix(key, unknownTool); unknown && name != "" {
+			key = name
 		}
-		if !slices.Contains(names, key) {
-			names = append(names, key)
-		}
+		names = appendNew(names, key)
 	}
 	return names
 }

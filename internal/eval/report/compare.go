@@ -100,10 +100,7 @@ func Compare(ctx context.Context, a, b []stage.Score, level eval.Level, margin f
 
 // align keeps the samples that both runs have, in the order of the first run.
 func (c *Comparison) align(a, b []stage.Score) (groupsA, groupsB [][]*stage.Score, err error) {
-	ofB := map[string][]*stage.Score{}
-	for _, g := range group(b) {
-		ofB[g[0].ID] = g
-	}
+	ofB := byID(b)
 	for _, g := range group(a) {
 		other, ok := ofB[g[0].ID]
 		if !ok {
@@ -120,6 +117,15 @@ func (c *Comparison) align(a, b []stage.Score) (groupsA, groupsB [][]*stage.Scor
 		return nil, nil, fmt.Errorf("the runs have no sample in common")
 	}
 	return groupsA, groupsB, nil
+}
+
+// byID returns the trials of each sample.
+func byID(scores []stage.Score) map[string][]*stage.Score {
+	of := map[string][]*stage.Score{}
+	for i := range scores {
+		of[scores[i].ID] = append(of[scores[i].ID], &scores[i])
+	}
+	return of
 }
 
 func (c *Comparison) add(ctx context.Context, to *[]Difference, name string, a, b []float64, margin float64, o stats.Options) error {
@@ -152,12 +158,9 @@ type Differing struct {
 	Better bool
 }
 
-// DifferingOf returns the samples whose type differs between two runs, at most limit.
-func DifferingOf(a, b []stage.Score, level eval.Level, limit int) (out []Differing) {
-	ofB := map[string][]*stage.Score{}
-	for _, g := range group(b) {
-		ofB[g[0].ID] = g
-	}
+// differing returns the samples whose type differs between two runs, at most limit.
+func differing(a, b []stage.Score, level eval.Level, limit int) (out []Differing) {
+	ofB := byID(b)
 	for _, g := range group(a) {
 		other := ofB[g[0].ID]
 		if len(other) == 0 || len(out) == limit || g[0].At(level).Type == other[0].At(level).Type && slices.Equal(g[0].Called, other[0].Called) {

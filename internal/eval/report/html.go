@@ -60,7 +60,7 @@ func (p *Page) Write(w io.Writer) error {
 	}
 	v := &view{Page: *p, Level: p.Report.At(p.Level), Names: MetricNames(), Types: eval.Types(), Scoring: string(scoring)}
 	if p.Comparison != nil {
-		v.Samples = DifferingOf(p.Scores, p.Other, p.Level, MaxShown+1)
+		v.Samples = differing(p.Scores, p.Other, p.Level, MaxShown+1)
 	} else {
 		v.Samples = Wrong(p.Scores, p.Level, MaxShown+1)
 	}

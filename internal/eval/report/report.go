@@ -364,10 +364,8 @@ func (m *maker) level(level eval.Level) (Level, error) {
 		}
 		out.Categories = append(out.Categories, Category{Name: name, Samples: len(columns[0]), Metrics: metricsOf(estimates), Types: m.types(level, within)})
 	}
-	tail := (1 - m.settings.Confidence) / 2
 	for k := range macro {
-		slices.Sort(sums[k])
-		macro[k].Low, macro[k].High = stats.Percentile(sums[k], tail), stats.Percentile(sums[k], 1-tail)
+		macro[k].Low, macro[k].High = stats.Interval(sums[k], m.settings.Confidence)
 	}
 	out.Macro = metricsOf(macro)
 	return out, nil

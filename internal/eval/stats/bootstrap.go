@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -40,15 +41,9 @@ type Options struct {
 }
 
 func (o Options) filled() Options {
-	if o.Iterations == 0 {
-		o.Iterations = DefaultIterations
-	}
-	if o.Seed == 0 {
-		o.Seed = DefaultSeed
-	}
-	if o.Confidence == 0 {
-		o.Confidence = DefaultConfidence
-	}
+	o.Iterations = cmp.Or(o.Iterations, DefaultIterations)
+	o.Seed = cmp.Or(o.Seed, DefaultSeed)
+	o.Confidence = cmp.Or(o.Confidence, DefaultConfidence)
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
 	}
@@ -73,15 +68,18 @@ func Bootstrap(ctx context.Context, columns [][]float64, options Options) ([]Est
 		return nil, err
 	}
 	out := make([]Estimate, len(columns))
-	tail := (1 - o.Confidence) / 2
 	for i, column := range columns {
 		out[i].Mean = Mean(column)
-		if len(column) > 0 {
-			slices.Sort(means[i])
-			out[i].Low, out[i].High = Percentile(means[i], tail), Percentile(means[i], 1-tail)
-		}
+		out[i].Low, out[i].High = Interval(means[i], o.Confidence)
 	}
 	return out, nil
+}
+
+// Interval returns the ends of the interval of replicates, which it sorts.
+func Interval(replicates []float64, confidence float64) (low, high float64) {
+	slices.Sort(replicates)
+	tail := (1 - confidence) / 2
+	return percentile(replicates, tail), percentile(replicates, 1-tail)
 }
 
 // Replicates returns the means of the columns in each bootstrap replicate, in order; see
@@ -224,9 +222,9 @@ func Mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// Percentile returns the q-th quantile (0 to 1) of sorted values, with linear interpolation between
+// percentile returns the q-th quantile (0 to 1) of sorted values, with linear interpolation between
 // neighbours, like numpy's default. It returns 0 for no values.
-func Percentile(sorted []float64, q float64) float64 {
+func percentile(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
 		return 0
 	}

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -58,12 +59,8 @@ func Compare(ctx context.Context, a, b []float64, margin float64, options Option
 		return out, err
 	}
 	means := replicates[0]
-	slices.Sort(means)
 	out.Mean = Mean(differences)
-	if len(a) > 0 {
-		tail := (1 - o.Confidence) / 2
-		out.Low, out.High = Percentile(means, tail), Percentile(means, 1-tail)
-	}
+	out.Low, out.High = Interval(means, o.Confidence)
 	if out.P, out.Exact, err = signFlip(ctx, changed, o); err != nil {
 		return out, err
 	}
@@ -189,15 +186,7 @@ func Holm(p []float64) []float64 {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case p[a] < p[b]:
-			return -1
-		case p[a] > p[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
 	adjusted, highest := make([]float64, len(p)), 0.0
 	for rank, i := range order {
 		highest = max(highest, min(1, float64(len(p)-rank)*p[i]))
@@ -208,16 +197,7 @@ func Holm(p []float64) []float64 {
 
 // PassAt returns the probability that at least one of k trials is right, an unbiased estimate from n
 // trials of which c are right. It returns NaN unless 1 <= k <= n and 0 <= c <= n.
-func PassAt(n, c, k int) float64 {
-	if k < 1 || k > n || c < 0 || c > n {
-		return math.NaN()
-	}
-	fail := 1.0
-	for i := range k { // C(n-c, k) / C(n, k)
-		fail *= max(0, float64(n-c-i)) / float64(n-i)
-	}
-	return 1 - fail
-}
+func PassAt(n, c, k int) float64 { return 1 - PassAll(n, n-c, k) } // not all of them are wrong
 
 // PassAll returns the probability that all of k trials are right, which is written pass^k. It is an
 // unbiased estimate like that of [PassAt].

@@ -77,7 +77,7 @@ func TestStrataKeepTheirSize(t *testing.T) {
 
 func TestPercentilesAreThoseOfNumpy(t *testing.T) {
 	for q, want := range map[float64]float64{0: 1, 0.025: 1.075, 0.5: 2.5, 0.975: 3.925, 1: 4} {
-		if got := Percentile([]float64{1, 2, 3, 4}, q); math.Abs(got-want) > 1e-12 {
+		if got := percentile([]float64{1, 2, 3, 4}, q); math.Abs(got-want) > 1e-12 {
 			t.Errorf("%v: %v, want %v", q, got, want)
 		}
 	}
