@@ -52,13 +52,8 @@ func (s gym) seedSession(w http.ResponseWriter, r *http.Request, who schema.Prin
 	if err != nil {
 		return nil, err
 	}
-	one, err := s.sessions.add(who, env)
+	one, o, err := s.resetNew(r.Context(), who, env, c)
 	if err != nil {
-		return nil, err
-	}
-	o, err := s.reset(r.Context(), one, c)
-	if err != nil {
-		s.sessions.remove(one)
 		return nil, err
 	}
 	setCookie(w, one)

@@ -109,6 +109,20 @@ func (s *Server) reset(ctx context.Context, one *session, c choice) (*observed, 
 	return &observed{Observation: object{"prompt": ep.Prompt(), "metadata": object{}}, Metadata: meta}, nil
 }
 
+// resetNew begins an episode in a new session. After an error there is no session, because no client
+// has its id.
+func (s *Server) resetNew(ctx context.Context, who schema.Principal, env *episode.Environment, c choice) (*session, *observed, error) {
+	one, err := s.sessions.add(who, env)
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := s.reset(ctx, one, c)
+	if err != nil {
+		s.sessions.remove(one)
+	}
+	return one, o, err
+}
+
 // step parses and runs an action. The error is of KindInvalidRequest for an invalid action.
 func (s *Server) step(ctx context.Context, one *session, raw json.RawMessage) (*observed, error) {
 	var a action
@@ -234,16 +248,15 @@ func (s *Server) httpReset(w http.ResponseWriter, r *http.Request, who schema.Pr
 		return nil, err
 	}
 	one, err := s.sessionOf(r, who, q.SessionID)
-	if err != nil {
-		env, err := s.environment(r)
-		if err != nil {
-			return nil, err
-		}
-		if one, err = s.sessions.add(who, env); err != nil {
-			return nil, err
+	var o *observed
+	if err == nil {
+		o, err = s.reset(r.Context(), one, q.choice)
+	} else {
+		var env *episode.Environment
+		if env, err = s.environment(r); err == nil {
+			one, o, err = s.resetNew(r.Context(), who, env, q.choice)
 		}
 	}
-	o, err := s.reset(r.Context(), one, q.choice)
 	if err != nil {
 		return nil, err
 	}

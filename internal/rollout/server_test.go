@@ -215,3 +215,32 @@ func TestAToolWithTheNameOfARouteIsCalledByCookie(t *testing.T) {
 		t.Errorf("the route: %d %s", w.Code, w.Body)
 	}
 }
+
+func TestAFailedResetLeavesNoSession(t *testing.T) {
+	s, end := serving(t, "{episodes: 1}", 0)
+	defer end()
+	if got := post(t, s, "/reset", "{}", nil); got.Code != http.StatusOK {
+		t.Fatalf("%d %s", got.Code, got.Body)
+	}
+	for _, path := range []string{"/reset", "/seed_session"} {
+		for body, want := range map[string]int{"{}": http.StatusServiceUnavailable, `{"task_id":"none"}`: http.StatusNotFound} {
+			if got := post(t, s, path, body, nil); got.Code != want {
+				t.Errorf("%s %s: %d %s", path, body, got.Code, got.Body)
+			}
+		}
+	}
+	if all := s.sessions.all(); len(all) != 1 {
+		t.Errorf("%d sessions", len(all))
+	}
+}
+
+func TestTheFaultOfAMessageNamesTheTypesThatExist(t *testing.T) {
+	s, end := serving(t, "{}", 0)
+	defer end()
+	said, _ := s.answerMessage(t.Context(), &session{env: s.o.Episodes.Environments()[0]}, []byte(`{"type":"other"}`))
+	for _, kind := range []string{"reset", "step", "state", "snapshot", "mcp", "close"} {
+		if text, err := json.Marshal(said); err != nil || !strings.Contains(string(text), kind) {
+			t.Errorf("%s, %v: %s is missing", text, err, kind)
+		}
+	}
+}

@@ -144,7 +144,7 @@ func (s *Server) answerMessage(ctx context.Context, one *session, text []byte) (
 	case "close":
 		return nil, false
 	default:
-		return fault(codeType, "The type of the message must be reset, step, state or close."), true
+		return fault(codeType, "The type of the message must be reset, step, state, snapshot, mcp or close."), true
 	}
 	if err != nil {
 		return fault(codeOf(err, m.Type), schema.AsError(err).Detail), true
