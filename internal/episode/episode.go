@@ -41,7 +41,7 @@ type Episode struct {
 	busy    int
 	steps   int
 	done    bool
-	final   *Observation // of the last step
+	final   *Observation // of the step that ended the episode, or nil
 	answer  any
 	calls   []reward.Call
 	results []map[string]any // for conditions
@@ -83,9 +83,6 @@ func (ep *Episode) Status() Status {
 func (ep *Episode) Last() *Observation {
 	ep.mu.Lock()
 	defer ep.mu.Unlock()
-	if !ep.done {
-		return nil
-	}
 	return ep.final
 }
 
@@ -140,7 +137,7 @@ func (ep *Episode) Close() {
 		}
 		ep.mu.Lock()
 		outcome, reason := "closed", ""
-		if ep.final != nil && ep.done {
+		if ep.final != nil {
 			switch outcome = "done"; {
 			case ep.final.Masked:
 				outcome, reason = "masked", ep.final.FailureKind

@@ -16,6 +16,7 @@ import (
 
 	"github.com/callyard/callyard/internal/config"
 	"github.com/callyard/callyard/internal/reward"
+	"github.com/callyard/callyard/pkg/risk"
 )
 
 // Isolation levels of an episode.
@@ -114,7 +115,7 @@ type Reward struct {
 	// Preset selects the constants of the terms selection and format.
 	Preset string `yaml:"preset"`
 	// Weights holds the weights of terms.
-	Weights map[string]float64 `yaml:"weights"`
+	Weights reward.Weights `yaml:"weights"`
 }
 
 // Limits are the limits of an episode, and of the number of episodes.
@@ -198,7 +199,7 @@ func (e Environment) Validate() []config.Fault {
 	if _, err := e.newScorer(); err != nil {
 		faults.Addf("reward", "%s.", err)
 	}
-	if _, err := template.New("prompt").Option("missingkey=zero").Parse(e.Prompt); err != nil {
+	if _, err := e.newPrompt(); err != nil {
 		faults.Addf("prompt", "cannot be read: %v.", err)
 	}
 	if e.Success != "" {
@@ -225,11 +226,19 @@ func choice(faults *config.Collector, key, value string, allowed ...string) {
 }
 
 func (e *Environment) newScorer() (*reward.Scorer, error) {
-	weights := make(reward.Weights, len(e.Reward.Weights))
-	for name, w := range e.Reward.Weights {
-		weights[reward.Term(name)] = w
+	return reward.New(e.Reward.Preset, e.Reward.Weights)
+}
+
+func (e *Environment) newPrompt() (*template.Template, error) {
+	return template.New("prompt").Option("missingkey=zero").Parse(e.Prompt)
+}
+
+// relativeTo returns a path in a file in dir. An empty path stays empty.
+func relativeTo(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
 	}
-	return reward.New(e.Reward.Preset, weights)
+	return filepath.Join(dir, path)
 }
 
 // Load reads an environments file and the tasks files that it names. Relative paths in it are
@@ -242,9 +251,7 @@ func Load(path string) (*File, error) {
 		return nil, err
 	}
 	dir := filepath.Dir(path)
-	if f.Transcripts != "" && !filepath.IsAbs(f.Transcripts) {
-		f.Transcripts = filepath.Join(dir, f.Transcripts)
-	}
+	f.Transcripts = relativeTo(dir, f.Transcripts)
 	var faults []config.Fault
 	for _, name := range slices.Sorted(maps.Keys(f.Environments)) {
 		e := f.Environments[name]
@@ -305,12 +312,7 @@ func (e *Environment) prepare(dir string) (err error) {
 	e.Limits.Idle = cmp.Or(e.Limits.Idle, defaultIdle)
 	e.Limits.Episodes = cmp.Or(e.Limits.Episodes, defaultEpisodes)
 	e.State.Episodes = cmp.Or(e.State.Episodes, defaultProcs)
-	if e.State.Dir != "" && !filepath.IsAbs(e.State.Dir) {
-		e.State.Dir = filepath.Join(dir, e.State.Dir)
-	}
-	if !filepath.IsAbs(e.TasksFile) {
-		e.TasksFile = filepath.Join(dir, e.TasksFile)
-	}
+	e.State.Dir, e.TasksFile = relativeTo(dir, e.State.Dir), relativeTo(dir, e.TasksFile)
 	if e.State.Dir != "" {
 		if err := e.State.checkDir(); err != nil {
 			return err
@@ -320,7 +322,7 @@ func (e *Environment) prepare(dir string) (err error) {
 		return err
 	}
 	if e.Prompt != "" {
-		if e.prompt, err = template.New("prompt").Option("missingkey=zero").Parse(e.Prompt); err != nil {
+		if e.prompt, err = e.newPrompt(); err != nil {
 			return err
 		}
 	}
@@ -352,7 +354,7 @@ func (e *Environment) Name() string { return e.name }
 // Uses reports whether the environment may offer tools of the server.
 func (e *Environment) Uses(server string) bool {
 	for _, pattern := range e.Tools {
-		if of, _, _ := strings.Cut(pattern, "/"); match(of, server) {
+		if of, _, _ := strings.Cut(pattern, "/"); risk.MatchPattern(of, server) {
 			return true
 		}
 	}

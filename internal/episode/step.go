@@ -243,10 +243,9 @@ func (ep *Episode) run(ctx context.Context, name string, arguments json.RawMessa
 	o := &Observation{Tool: name}
 	made := reward.Call{Name: name, Arguments: arguments, Outcome: reward.Refused}
 	known := ep.table.names[name]
-	switch {
-	case known == nil:
+	if known == nil {
 		o.Error = &StepError{ErrorNoTool, fmt.Sprintf("There is no tool %q.", name)}
-	default:
+	} else {
 		made.Risk = max(1, known.risk)
 		if made.Risk == 2 { // a call that is not held counts as level 1
 			made.Risk = 1

@@ -95,19 +95,16 @@ func (m *Manager) makeTable(e *Environment) (*table, error) {
 	return t, nil
 }
 
-// offers reports whether an episode may use the tool.
+// offers reports whether an episode may use the tool. Patterns match as those of policies do.
 func (e *Environment) offers(tool *catalog.Tool) bool {
 	if !tool.Switch.Enabled || e.Isolation == IsolationShared && !(tool.ReadOnly && tool.TrustAnnotations || tool.Safe) {
 		return false
 	}
 	return slices.ContainsFunc(e.Tools, func(pattern string) bool {
 		server, name, _ := strings.Cut(pattern, "/")
-		return match(server, string(tool.Server)) && match(name, tool.Name)
+		return risk.MatchPattern(server, string(tool.Server)) && risk.MatchPattern(name, tool.Name)
 	})
 }
-
-// match matches as policies do, so that a pattern means the same in both.
-func match(pattern, name string) bool { return risk.MatchPattern(pattern, name) }
 
 func offer(tool *catalog.Tool) environmentTool {
 	var said struct {

@@ -282,11 +282,7 @@ func (s *Server) httpStep(w http.ResponseWriter, r *http.Request, who schema.Pri
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.step(r.Context(), one, q.Action)
-	if err != nil {
-		return nil, err
-	}
-	return o, nil
+	return s.step(r.Context(), one, q.Action)
 }
 
 func (s *Server) httpState(_ http.ResponseWriter, r *http.Request, who schema.Principal) (any, error) {

@@ -227,13 +227,7 @@ func (s ors) deleteEpisode(_ http.ResponseWriter, r *http.Request, who schema.Pr
 	if err != nil {
 		return nil, err
 	}
-	one.mu.Lock()
-	ep := one.ep
-	one.ep = nil
-	one.mu.Unlock()
-	if ep != nil {
-		ep.Close()
-	}
+	one.endEpisode()
 	return object{"sid": one.id}, nil
 }
 

@@ -87,7 +87,7 @@ func errClosing() error {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := s.o.Origin.Check(r); err != nil {
-		refuse(w, err)
+		problem.Write(w, err)
 		return
 	}
 	s.handler.ServeHTTP(w, r)
@@ -108,7 +108,7 @@ func (s *Server) routes() http.Handler {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			who, err := s.o.Keys.Authenticate(r)
 			if err != nil {
-				refuse(w, err)
+				problem.Write(w, err)
 				return
 			}
 			s.reply(w, r, who, f)
@@ -141,47 +141,31 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// reply writes the result of a handler.
+// reply writes the result of a handler. Errors are problem documents, like those of every HTTP
+// interface of Callyard, so that a kind of error has the same status everywhere. Clients of all
+// protocols read the member detail.
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, who schema.Principal, f answer) {
 	if parent := r.Header.Get("Traceparent"); parent != "" {
 		r = r.WithContext(telemetry.CarryTrace(r.Context(), schema.Trace{Parent: parent, State: r.Header.Get("Tracestate")}))
 	}
 	out, err := f(w, r, who)
-	switch out := out.(type) {
-	case nil:
-		if err == nil {
-			return // the handler wrote the response
-		}
-		refuse(w, err)
-	case json.RawMessage:
-		writeBytes(w, http.StatusOK, out)
-	default:
-		if err != nil {
-			refuse(w, err)
+	body, encoded := out.(json.RawMessage)
+	switch {
+	case err != nil:
+		problem.Write(w, err)
+		return
+	case out == nil:
+		return // the handler wrote the response
+	case !encoded:
+		if body, err = json.Marshal(out); err != nil {
+			problem.Write(w, schema.Errorf(schema.KindInternal, "The answer cannot be written as JSON."))
 			return
 		}
-		write(w, http.StatusOK, out)
 	}
-}
-
-func write(w http.ResponseWriter, status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
-		status, body = http.StatusInternalServerError, []byte(`{"detail":"The answer cannot be written as JSON."}`)
-	}
-	writeBytes(w, status, body)
-}
-
-func writeBytes(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
 	_, _ = w.Write(body) // the client may have disconnected
 }
-
-// refuse writes an error as a problem document, like every HTTP interface of Callyard, so that a
-// kind of error has the same status everywhere. Clients of all protocols read its member detail.
-func refuse(w http.ResponseWriter, err error) { problem.Write(w, err) }
 
 // read parses the JSON body of a request into v. An empty body leaves v unchanged.
 func read(w http.ResponseWriter, r *http.Request, v any) error {

@@ -167,8 +167,16 @@ func (s *session) close() {
 	s.beginning.Lock()
 	defer s.beginning.Unlock()
 	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.endEpisode()
+}
+
+// endEpisode ends the episode of the session, if there is one.
+func (s *session) endEpisode() {
+	s.mu.Lock()
 	ep := s.ep
-	s.ep, s.closed = nil, true
+	s.ep = nil
 	s.mu.Unlock()
 	if ep != nil {
 		ep.Close()

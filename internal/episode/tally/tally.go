@@ -181,12 +181,8 @@ func (b *Book) Show(environment string) (curve []Point, recent []Episode) {
 	defer b.mu.Unlock()
 	if p := b.of[environment]; p != nil {
 		curve = append(curve, p.curve...)
-		if len(p.recent) == maxEnded { // next is the index of the oldest
-			recent = append(recent, p.recent[p.next:]...)
-			recent = append(recent, p.recent[:p.next]...)
-		} else {
-			recent = append(recent, p.recent...)
-		}
+		oldest := p.next % len(p.recent)
+		recent = append(append(recent, p.recent[oldest:]...), p.recent[:oldest]...)
 		slices.Reverse(recent)
 	}
 	return curve, recent
