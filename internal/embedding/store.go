@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/callyard/callyard/internal/kit/backoff"
+	"github.com/callyard/callyard/internal/kit/sleep"
 	"github.com/callyard/callyard/internal/search"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/schema"
@@ -126,11 +127,10 @@ func (s *Store) Query(ctx context.Context, text string) (search.Meaning, error) 
 // publicError returns the error for callers. It reveals neither the address of the endpoint nor the
 // name of a file.
 func publicError(err error) error {
-	var status *statusError
-	switch {
-	case errors.As(err, &status):
+	if status, ok := errors.AsType[*statusError](err); ok {
 		return status
-	case errors.Is(err, context.DeadlineExceeded):
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("the embeddings endpoint did not answer within %v", queryWithin)
 	}
 	return errors.New("the embeddings endpoint gave no answer that can be used")
@@ -146,28 +146,20 @@ func (s *Store) of(t *schema.Tool) []float32 {
 func (s *Store) run(ctx context.Context) {
 	failures := 0
 	for {
-		var again <-chan time.Time
 		more, err := s.next(ctx)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
-		case err != nil:
+		}
+		if err != nil {
 			delay := retries.Delay(failures)
 			failures++
 			s.log.Warn("embedding the definitions of tools failed; searches rank these tools by words only", "error", err, "again_in", delay)
-			again = time.After(delay)
-		case more:
-			failures = 0
-			continue
-		default:
-			failures = 0
-		}
-		if again != nil { // new tools must not shorten the pause
-			select {
-			case <-ctx.Done():
+			if !sleep.For(delay, ctx.Done()) { // new tools must not shorten the pause
 				return
-			case <-again:
 			}
+			continue
+		}
+		if failures = 0; more {
 			continue
 		}
 		select {

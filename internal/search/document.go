@@ -2,6 +2,7 @@ package search
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/callyard/callyard/pkg/schema"
@@ -72,11 +73,7 @@ func termsOf(tool *schema.Tool, labels Labels) *terms {
 		t.add(inTitle, def.Annotations.Title, 1)
 	}
 	t.add(inDescription, def.Description, 1)
-	names := make([]string, 0, len(def.InputSchema.Properties))
-	for name := range def.InputSchema.Properties {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(def.InputSchema.Properties))
 	for _, name := range names[:min(len(names), maxParameters)] {
 		var p struct{ Description string }
 		_ = json.Unmarshal(def.InputSchema.Properties[name], &p)

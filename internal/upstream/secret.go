@@ -33,13 +33,11 @@ type secret struct {
 
 func newSecret(s config.Secret) *secret { return &secret{file: s.File, text: s.Text} }
 
-func (s *secret) get(_ context.Context, now bool) (string, error) { return s.read(now) }
-
 func (s *secret) changes() bool { return s.file != "" }
 
-// read returns the secret. If the file cannot be read any more, it returns the last secret, because
+// get returns the secret. If the file cannot be read any more, it returns the last secret, because
 // the file may be in the middle of a replacement.
-func (s *secret) read(now bool) (string, error) {
+func (s *secret) get(_ context.Context, now bool) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.file == "" || !now && s.seen != nil && time.Since(s.checked) < recheck {

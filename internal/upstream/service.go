@@ -19,8 +19,7 @@ const bearer = "Bearer "
 type service struct {
 	server schema.ServerID
 	auth   *config.Auth
-	secret *secret // nil if the client has a key
-	key    *secret
+	secret *secret // the private key, if auth has one, otherwise the client secret
 	http   *http.Client
 	tokens tokens
 
@@ -33,7 +32,7 @@ func newService(server schema.ServerID, address string, a *config.Auth) *service
 	s.tokens.scopes = a.Scopes
 	s.tokens.fetch = s.fetch
 	if a.PrivateKeyFile != "" {
-		s.key = newSecret(config.Secret{File: a.PrivateKeyFile})
+		s.secret = newSecret(config.Secret{File: a.PrivateKeyFile})
 	} else {
 		s.secret = newSecret(a.ClientSecret)
 	}
@@ -78,8 +77,8 @@ func (s *service) word(ctx context.Context, err error) error {
 func (s *service) fetch(ctx context.Context, scopes []string) (*oauth.Token, error) {
 	a := s.auth
 	c := &oauth.Client{ID: a.ClientID, Issuer: a.Issuer, Method: a.ClientAuth, HTTP: s.http}
-	if s.key != nil {
-		text, err := s.key.read(true)
+	if a.PrivateKeyFile != "" {
+		text, err := s.secret.get(ctx, true)
 		if err == nil {
 			c.Key, err = oauth.ParseKey([]byte(text), a.KeyID, a.Algorithm)
 		}
@@ -87,7 +86,7 @@ func (s *service) fetch(ctx context.Context, scopes []string) (*oauth.Token, err
 			return nil, err
 		}
 	} else {
-		c.Secret = func() (string, error) { return s.secret.read(true) }
+		c.Secret = func() (string, error) { return s.secret.get(ctx, true) }
 	}
 	m, err := s.endpoint(ctx)
 	if err != nil {

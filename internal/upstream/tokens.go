@@ -36,26 +36,18 @@ type tokens struct {
 	now    *oauth.Token
 	since  time.Time // of the current token
 	until  time.Time // end of use; zero means until it is refused
-	scopes []string  // to request
+	scopes []string  // to request; never changed in place
 }
 
 // get returns the current token, or a new one.
 func (t *tokens) get(ctx context.Context) (*oauth.Token, error) {
 	t.mu.Lock()
-	now, until := t.now, t.until
+	now, until, scopes := t.now, t.until, t.scopes
 	t.mu.Unlock()
 	if now != nil && (until.IsZero() || time.Now().Before(until)) {
 		return now, nil
 	}
-	return t.fetchOne(ctx, now)
-}
-
-// fetchOne joins the fetch in progress with the current scopes, or starts one.
-func (t *tokens) fetchOne(ctx context.Context, old *oauth.Token) (*oauth.Token, error) {
-	t.mu.Lock()
-	scopes := slices.Clone(t.scopes)
-	t.mu.Unlock()
-	return t.fetchWith(ctx, scopes, old)
+	return t.fetchWith(ctx, scopes, now)
 }
 
 // fetchWith joins the fetch in progress with these scopes, or starts one, which replaces the token old. It
@@ -106,7 +98,7 @@ func (t *tokens) keep(token *oauth.Token, scopes []string) {
 // refused handles a refusal of the token sent. It reports whether another one is available.
 func (t *tokens) refused(ctx context.Context, sent string) (bool, error) {
 	t.mu.Lock()
-	now, since := t.now, t.since
+	now, since, scopes := t.now, t.since, t.scopes
 	t.mu.Unlock()
 	switch {
 	case now != nil && now.Access != sent:
@@ -114,7 +106,7 @@ func (t *tokens) refused(ctx context.Context, sent string) (bool, error) {
 	case now != nil && time.Since(since) < fresh:
 		return false, nil
 	}
-	_, err := t.fetchOne(ctx, now)
+	_, err := t.fetchWith(ctx, scopes, now)
 	return err == nil, err
 }
 

@@ -129,7 +129,7 @@ func TestChangedSecretFileIsReadWithinASecond(t *testing.T) {
 		for _, want := range []string{"one", "two", "a third one"} {
 			write(t, file, want)
 			time.Sleep(recheck)
-			if got, err := s.read(false); got != want || err != nil {
+			if got, err := s.get(t.Context(), false); got != want || err != nil {
 				t.Errorf("got %q, %v; want %q", got, err, want)
 			}
 		}

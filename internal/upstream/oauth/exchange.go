@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -56,13 +57,6 @@ func (c *Client) Exchange(ctx context.Context, m *Metadata, subject, resource, a
 
 // NeedsPerson reports whether a refusal means that the person must act first, for example consent.
 func NeedsPerson(err error) bool {
-	var r *Refused
-	if !errors.As(err, &r) {
-		return false
-	}
-	switch r.Code {
-	case "consent_required", "interaction_required", "login_required":
-		return true
-	}
-	return false
+	r, ok := errors.AsType[*Refused](err)
+	return ok && slices.Contains([]string{"consent_required", "interaction_required", "login_required"}, r.Code)
 }

@@ -54,8 +54,8 @@ var ErrOtherServer = errors.New("the grant is of another authorization server th
 // invalid_client means this only for a client that the server registered itself, because the
 // operator can repair a configured client.
 func (c *Client) Ended(err error, g *Grant) bool {
-	var r *Refused
-	if !errors.As(err, &r) {
+	r, ok := errors.AsType[*Refused](err)
+	if !ok {
 		return false
 	}
 	return r.Code == "invalid_grant" || r.Code == "invalid_client" && g.Client.ID != c.ID && g.Client.ID != c.MetadataURL
