@@ -109,6 +109,7 @@ func (p *plan) counted(end, count int) int {
 	return end
 }
 
+// findKey returns the index of a property, or -1.
 func (p *plan) findKey(name []byte) int {
 	for i := range p.props {
 		if p.props[i].name == string(name) {

@@ -199,7 +199,7 @@ func (p *plan) addProperties(s *jsonschema.Schema, depth int) bool {
 		p.props = append(p.props, prop{name: name, plan: q})
 	}
 	for _, name := range s.Required {
-		at := p.find(name)
+		at := p.findKey([]byte(name))
 		if at < 0 {
 			if p.closed || len(p.props) == maxProps {
 				return false
@@ -230,15 +230,6 @@ func (p *plan) addItems(s *jsonschema.Schema, depth int) bool {
 	}
 	p.items = newPlan(items, depth+1)
 	return p.items != nil
-}
-
-func (p *plan) find(name string) int {
-	for i := range p.props {
-		if p.props[i].name == name {
-			return i
-		}
-	}
-	return -1
 }
 
 // forObjects restricts the plan of a tool to objects, because arguments always are.

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // relax removes keywords from a decoded schema that cannot be enforced, so that the rest rejects
@@ -23,12 +24,12 @@ var (
 // relaxed changes doc and returns the pointers of removed keywords.
 func relaxed(doc any) []string {
 	var r relax
-	r.walk(doc, nil, r.dropPatterns)
+	walk(doc, nil, r.dropPatterns)
 	if len(r.dropped) == 0 {
 		return nil
 	}
 	patterns := slices.Clone(r.dropped)
-	r.walk(doc, nil, func(obj map[string]any, path []string) {
+	walk(doc, nil, func(obj map[string]any, path []string) {
 		r.dropSwitches(obj, path, patterns)
 	})
 	slices.Sort(r.dropped)
@@ -39,7 +40,7 @@ func relaxed(doc any) []string {
 // as in draft 3. Properties whose schema is null can have any value. The later drafts do not allow that,
 // but servers write their empty lists and maps as null, such as a nil slice in Go, and clients accept it.
 func withoutMistakes(doc any) any {
-	new(relax).walk(doc, nil, func(obj map[string]any, _ []string) {
+	walk(doc, nil, func(obj map[string]any, _ []string) {
 		for keyword, value := range obj {
 			named, _ := value.(map[string]any)
 			_, boolean := value.(bool)
@@ -86,7 +87,7 @@ func (r *relax) dropSwitches(obj map[string]any, path, patterns []string) {
 			continue
 		}
 		inside := pointer(append(path, group[0])) + "/"
-		hit := slices.ContainsFunc(patterns, func(p string) bool { return len(p) > len(inside) && p[:len(inside)] == inside })
+		hit := slices.ContainsFunc(patterns, func(p string) bool { return strings.HasPrefix(p, inside) })
 		if hit || hasReference(sub) {
 			for _, keyword := range group {
 				r.drop(obj, path, keyword)
@@ -124,7 +125,7 @@ func hasReference(doc any) bool {
 
 // walk visits every schema object in doc, parents first, in a fixed order. Data in a schema (enum,
 // const, default, examples) is not a schema.
-func (r *relax) walk(doc any, path []string, visit func(obj map[string]any, path []string)) {
+func walk(doc any, path []string, visit func(obj map[string]any, path []string)) {
 	obj, ok := doc.(map[string]any)
 	if !ok {
 		return
@@ -137,17 +138,17 @@ func (r *relax) walk(doc any, path []string, visit func(obj map[string]any, path
 		case slices.Contains(schemaMaps, keyword):
 			named, _ := obj[keyword].(map[string]any)
 			for _, name := range slices.Sorted(maps.Keys(named)) {
-				r.walk(named[name], append(slices.Clone(here), name), visit)
+				walk(named[name], append(slices.Clone(here), name), visit)
 			}
 		default:
 			// A keyword of the draft, or a place that only a reference reaches.
 			if list, ok := obj[keyword].([]any); ok {
 				for i, item := range list {
-					r.walk(item, append(slices.Clone(here), strconv.Itoa(i)), visit)
+					walk(item, append(slices.Clone(here), strconv.Itoa(i)), visit)
 				}
 				continue
 			}
-			r.walk(obj[keyword], here, visit)
+			walk(obj[keyword], here, visit)
 		}
 	}
 }
