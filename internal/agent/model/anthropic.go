@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -24,10 +25,6 @@ func (anthropic) User(text string) json.RawMessage { return roleMessage("user", 
 
 // Request implements [Wire].
 func (anthropic) Request(model string, r *Request, stream bool) (path string, body []byte, err error) {
-	most := r.MaxOutput
-	if most == 0 {
-		most = anthropicMaxOutput
-	}
 	body, err = encode(struct {
 		Model     string            `json:"model"`
 		MaxOutput int               `json:"max_tokens"`
@@ -35,7 +32,7 @@ func (anthropic) Request(model string, r *Request, stream bool) (path string, bo
 		Messages  []json.RawMessage `json:"messages"`
 		Tools     json.RawMessage   `json:"tools,omitempty"`
 		Stream    bool              `json:"stream,omitempty"`
-	}{model, most, r.System, r.Messages, someTools(r.Tools), stream})
+	}{model, cmp.Or(r.MaxOutput, anthropicMaxOutput), r.System, r.Messages, someTools(r.Tools), stream})
 	return "/v1/messages", body, err
 }
 
@@ -111,7 +108,7 @@ type anthropicStream struct {
 // anthropicBlock is a content block: its initial members, and those to which deltas are added.
 type anthropicBlock struct {
 	members   map[string]json.RawMessage
-	texts     map[string]*strings.Builder // text, thinking, signature
+	texts     textMembers // text, thinking, signature
 	input     strings.Builder
 	citations []json.RawMessage
 }
@@ -150,7 +147,7 @@ func (s *anthropicStream) Add(_ string, data []byte) (done bool, err error) {
 		case in.Block == nil:
 			return false, &shapeError{"a content block begins without its members"}
 		}
-		s.blocks[in.Index] = &anthropicBlock{members: in.Block, texts: make(map[string]*strings.Builder)}
+		s.blocks[in.Index] = &anthropicBlock{members: in.Block, texts: make(textMembers)}
 		var text string
 		if json.Unmarshal(in.Block["text"], &text) == nil && text != "" {
 			s.text(text)
@@ -208,10 +205,7 @@ func (b *anthropicBlock) add(delta map[string]json.RawMessage, say func(string))
 		case name == "citation":
 			b.citations = append(b.citations, value)
 		case isText:
-			if b.texts[name] == nil {
-				b.texts[name] = new(strings.Builder)
-			}
-			b.texts[name].WriteString(text)
+			b.texts.add(name, text)
 			if name == "text" {
 				say(text)
 			}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -111,10 +112,7 @@ func (chat) Read(body []byte) (*Answer, error) {
 	if err := json.Unmarshal(choice.Message, &m); err != nil {
 		return nil, &shapeError{err.Error()}
 	}
-	a.Text = contentText(m.Content)
-	if a.Text == "" {
-		a.Text = m.Refusal
-	}
+	a.Text = cmp.Or(contentText(m.Content), m.Refusal)
 	for _, c := range m.Calls {
 		a.Calls = append(a.Calls, Call{c.ID, c.Function.Name, c.Function.arguments()})
 	}
@@ -159,7 +157,7 @@ func (f *chatFunction) arguments() json.RawMessage {
 
 // Stream implements [Wire].
 func (chat) Stream(text func(string)) Assembler {
-	return &chatStream{text: text, other: make(map[string]json.RawMessage)}
+	return &chatStream{text: text, texts: make(textMembers), other: make(map[string]json.RawMessage)}
 }
 
 // chatStream assembles chunks.
@@ -169,7 +167,7 @@ type chatStream struct {
 	begun    bool
 	finish   string
 	content  strings.Builder
-	texts    map[string]*strings.Builder // other text members, such as reasoning_content
+	texts    textMembers // other text members, such as reasoning_content
 	other    map[string]json.RawMessage
 	calls    []*chatPart
 	usage    *chatUsage
@@ -232,13 +230,7 @@ func (s *chatStream) delta(delta map[string]json.RawMessage) error {
 				s.call(&calls[i])
 			}
 		case isText:
-			if s.texts == nil {
-				s.texts = make(map[string]*strings.Builder)
-			}
-			if s.texts[name] == nil {
-				s.texts[name] = new(strings.Builder)
-			}
-			s.texts[name].WriteString(text)
+			s.texts.add(name, text)
 		case string(value) != "null":
 			s.other[name] = value
 		}

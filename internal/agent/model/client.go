@@ -3,6 +3,7 @@ package model
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,16 +55,8 @@ type Client struct {
 
 // Open returns a client. It sends no request.
 func Open(spec Spec, o Options) (*Client, error) {
-	var p provider
-	for _, one := range providers() {
-		if one.name == spec.Provider {
-			p = one
-		}
-	}
-	base := p.base
-	if o.BaseURL != "" {
-		base = o.BaseURL
-	}
+	p := spec.provider()
+	base := cmp.Or(o.BaseURL, p.base)
 	if base == "" {
 		return nil, fmt.Errorf("the provider %s has no default address; pass --base-url", spec.Provider)
 	}
@@ -98,10 +91,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	text := e.Message
-	if text == "" {
-		text = http.StatusText(e.Status)
-	}
+	text := cmp.Or(e.Message, http.StatusText(e.Status))
 	if e.Type != "" {
 		text = e.Type + ": " + text
 	}
@@ -167,8 +157,8 @@ func isRetryable(err error) bool {
 	if fault, ok := errors.AsType[*Error](err); ok {
 		return fault.retryable()
 	}
-	var invalid *shapeError
-	return !errors.As(err, &invalid)
+	_, invalid := errors.AsType[*shapeError](err)
+	return !invalid
 }
 
 // shapeError means that a response does not match the documented format.
@@ -204,8 +194,7 @@ func (c *Client) once(ctx context.Context, r *Request, stream bool, text func(st
 		return nil, fmt.Errorf("reaching the model: %w", err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	switch {
-	case response.StatusCode != http.StatusOK:
+	if response.StatusCode != http.StatusOK {
 		return nil, readFault(response)
 	}
 	answer := bufio.NewReader(response.Body)
@@ -303,8 +292,5 @@ func faultOf(body []byte) *Error {
 		}
 		return &Error{Message: text}
 	}
-	if e.Type == "" {
-		e.Type = e.Status
-	}
-	return &Error{Type: e.Type, Message: e.Message}
+	return &Error{Type: cmp.Or(e.Type, e.Status), Message: e.Message}
 }

@@ -177,7 +177,7 @@ func (s *geminiStream) Add(_ string, data []byte) (done bool, err error) {
 		return false, nil
 	}
 	for _, raw := range in.Candidates[0].Content.Parts {
-		if err := s.part(append(json.RawMessage(nil), raw...)); err != nil {
+		if err := s.part(raw); err != nil {
 			return false, err
 		}
 	}

@@ -151,12 +151,20 @@ func ParseSpec(text string) (Spec, error) {
 
 // Format returns the format of the provider's API, or "" if the provider is unknown.
 func (s Spec) Format() format.Format {
-	for _, p := range providers() {
-		if p.name == s.Provider {
-			return p.wire.Format()
-		}
+	if p := s.provider(); p.wire != nil {
+		return p.wire.Format()
 	}
 	return ""
+}
+
+// provider returns the provider of the model. All its fields are zero if it is unknown.
+func (s Spec) provider() provider {
+	for _, p := range providers() {
+		if p.name == s.Provider {
+			return p
+		}
+	}
+	return provider{}
 }
 
 func (s Spec) String() string { return s.Provider + ":" + s.Name }

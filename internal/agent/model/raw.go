@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // arrayOf encodes a list of values, and objectOf an object with members sorted by name. The values
@@ -30,6 +31,16 @@ func objectOf(members map[string]json.RawMessage) json.RawMessage {
 		b = appendRaw(b, members[name])
 	}
 	return append(b, '}')
+}
+
+// textMembers collects the texts of a streamed message, by member.
+type textMembers map[string]*strings.Builder
+
+func (t textMembers) add(name, piece string) {
+	if t[name] == nil {
+		t[name] = new(strings.Builder)
+	}
+	t[name].WriteString(piece)
 }
 
 func appendRaw(b, value json.RawMessage) json.RawMessage {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/callyard/callyard/internal/format"
@@ -56,10 +57,7 @@ func (responses) Read(body []byte) (*Answer, error) {
 	if in.Output == nil {
 		return nil, &shapeError{"it has no output"}
 	}
-	a := &Answer{Body: body, Messages: in.Output, Stop: in.Status}
-	if in.Incomplete.Reason != "" {
-		a.Stop = in.Incomplete.Reason
-	}
+	a := &Answer{Body: body, Messages: in.Output, Stop: cmp.Or(in.Incomplete.Reason, in.Status)}
 	if u := in.Usage; u != nil {
 		a.Usage = Usage{true, u.Input, u.Output, u.Details.Cached}
 	}
@@ -122,9 +120,9 @@ func (s *responsesStream) Add(name string, data []byte) (done bool, err error) {
 			s.text(text)
 		}
 	case "response.output_item.done":
-		s.items = append(s.items, append(json.RawMessage(nil), in.Item...))
+		s.items = append(s.items, in.Item)
 	case "response.completed", "response.incomplete":
-		s.whole = append(json.RawMessage(nil), in.Response...)
+		s.whole = in.Response
 		return true, nil
 	case "response.failed":
 		if e := faultOf(in.Response); e != nil {
