@@ -66,12 +66,11 @@ func (p *Policy) AssessKnown(in *Input, missing Missing) (a Assessment, undecide
 		}
 		doubts = append(doubts, d)
 	}
-	a = p.outcome(winner, in)
-	if a.Deny || len(doubts) == 0 {
+	if a = p.outcome(winner, in); a.Deny {
 		return a, ""
 	}
-	for i := len(doubts) - 1; i >= 0; i-- {
-		a = p.join(a, &doubts[i], in)
+	for _, d := range slices.Backward(doubts) {
+		a = p.join(a, &d, in)
 	}
 	return a, ""
 }

@@ -45,10 +45,7 @@ func (p *Policy) Denies(in *Input) bool {
 				continue
 			}
 		}
-		if r.deny {
-			return true
-		}
-		return false
+		return r.deny
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -46,10 +47,10 @@ func (e *Expect) Unmet(a Assessment) (unmet []string) {
 		say("deny", *e.Deny, a.Deny)
 	}
 	if e.Rule != nil {
-		say("The rule", orNone(*e.Rule), orNone(a.Rule))
+		say("The rule", cmp.Or(*e.Rule, "none"), cmp.Or(a.Rule, "none"))
 	}
 	if e.Sandbox != nil {
-		say("The sandbox", orNone(*e.Sandbox), orNone(a.Sandbox))
+		say("The sandbox", cmp.Or(*e.Sandbox, "none"), cmp.Or(a.Sandbox, "none"))
 	}
 	if e.Approval != nil {
 		got := "none"
@@ -61,13 +62,6 @@ func (e *Expect) Unmet(a Assessment) (unmet []string) {
 		}
 	}
 	return unmet
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "none"
-	}
-	return text
 }
 
 const maxExamples = 10_000
@@ -120,9 +114,7 @@ func (r *exampleReader) example(path string, n *yamldoc.Node) {
 	if n.Kind == yamldoc.Map && (e.Input.Server == "" || e.Input.Tool == "") {
 		r.faults.add(n.At, path, "a call must have a server and a tool; add the missing key.")
 	}
-	if e.Name == "" {
-		e.Name = e.Input.Server + " " + e.Input.Tool
-	}
+	e.Name = cmp.Or(e.Name, e.Input.Server+" "+e.Input.Tool)
 	r.examples = append(r.examples, e)
 }
 

@@ -39,13 +39,10 @@ func matchesAny(globs []glob, name string) bool {
 }
 
 func (g *glob) matches(name string) bool {
-	if g.any {
-		return true
-	}
 	if g.literal {
 		return g.text == name
 	}
-	return matchWildcard(g.text, name, func(a, b rune) bool { return a == b })
+	return g.any || MatchPattern(g.text, name)
 }
 
 // resemblesAny is matchesAny for names that look like the names of the patterns.

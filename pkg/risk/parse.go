@@ -121,9 +121,7 @@ func (r *policyReader) rule(path string, n *yamldoc.Node) {
 		key{"cache", func(path string, n *yamldoc.Node) { p.cache = r.cache(path, n) }},
 		key{"reason", func(path string, n *yamldoc.Node) { reason = r.text(path, n, maxReason) }},
 	)
-	if p.name == "" {
-		p.name = path
-	}
+	p.name = cmp.Or(p.name, path)
 	if first, twice := r.names[p.name]; twice {
 		r.faults.add(n.At, path, "the name %s is already used in line %d; use unique names.", quote(p.name), first.Line)
 	}
@@ -131,8 +129,8 @@ func (r *policyReader) rule(path string, n *yamldoc.Node) {
 	if len(r.faults.list) == before { // otherwise a key that seems absent may be one with a fault
 		r.outcome(path, n, &p, reason)
 	}
-	p.general = p.isGeneral(condition)
 	p.looksAtArgs, p.looksAtCaller = strings.Contains(condition, "args"), strings.Contains(condition, "principal")
+	p.general = !p.looksAtArgs && (len(p.tools) == 0 || slices.ContainsFunc(p.tools, func(g glob) bool { return g.any }))
 	p.explain(denial, reason)
 	r.policy.rules = append(r.policy.rules, p)
 }
@@ -225,8 +223,7 @@ func (r *policyReader) approval(path string, n *yamldoc.Node) *Approval {
 	if n.Kind == yamldoc.Text && n.Text == "default" && path != "approval.default" {
 		return useDefault
 	}
-	if n.Kind != yamldoc.Map {
-		r.is(path, n, yamldoc.Map, "a map of keys or default")
+	if !r.is(path, n, yamldoc.Map, "a map of keys or default") {
 		return nil
 	}
 	before := len(r.faults.list)
@@ -316,8 +313,7 @@ func (r *rule) explain(denial, reason string) {
 		r.won = append(r.won, sentence(reason))
 	}
 	r.twin = append([]string{"The name of the server or tool resembles a name in rule " + quote(r.name) + "."}, r.won...)
-	r.undecided = []string(nil)
-	if r.deny || r.raises() {
+	if r.raises() {
 		r.undecided = r.won
 	}
 }

@@ -2,7 +2,6 @@ package risk
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 	"github.com/callyard/callyard/pkg/schema"
@@ -102,12 +101,6 @@ func (r *rule) concernsAll(other *rule) bool {
 		}
 	}
 	return true
-}
-
-// isGeneral reports whether the rule applies to whole servers.
-func (r *rule) isGeneral(condition string) bool {
-	anyTool := len(r.tools) == 0 || slices.ContainsFunc(r.tools, func(g glob) bool { return g.any })
-	return anyTool && !strings.Contains(condition, "args")
 }
 
 // methods are the methods that a policy can decide on.

@@ -51,14 +51,8 @@ func (a *Approval) EscalatesAt(since, expires time.Time) time.Time {
 	return since.Add(expires.Sub(since) / 2)
 }
 
-func set(names []string) []string {
-	if len(names) == 0 {
-		return nil
-	}
-	names = slices.Clone(names)
-	slices.Sort(names)
-	return slices.Compact(names)
-}
+// set returns names sorted and without duplicates, or nil if there are none.
+func set(names []string) []string { return slices.Compact(slices.Sorted(slices.Values(names))) }
 
 // Covers reports whether approvals that satisfy r also satisfy need: by people whom need also
 // permits, at least as many, and under conditions at least as strict. An approval by groups

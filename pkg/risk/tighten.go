@@ -1,17 +1,16 @@
 package risk
 
 import (
+	"cmp"
 	"slices"
-	"time"
 )
 
 // tightened combines the assessments by the policies of the platform and of the tenant. A denial
 // by either applies. Otherwise the result has the higher level, all requirements of both, and the
 // stricter approval. The tenant's policy never weakens a requirement of the platform.
 func tightened(platform, tenant Assessment) Assessment {
-	version := platform.Version + "+" + tenant.Version
 	a := platform
-	a.Version = version
+	a.Version += "+" + tenant.Version
 	if platform.Deny || tenant.Rule == "" {
 		return a
 	}
@@ -22,9 +21,7 @@ func tightened(platform, tenant Assessment) Assessment {
 	}
 	a.Level = max(platform.Level, tenant.Level)
 	a.Approval = narrower(platform.Approval, tenant.Approval)
-	if a.Sandbox == "" {
-		a.Sandbox = tenant.Sandbox
-	}
+	a.Sandbox = cmp.Or(platform.Sandbox, tenant.Sandbox)
 	a.Container = platform.Container || tenant.Container
 	a.Durable = platform.Durable || tenant.Durable
 	if a.Approval != nil || a.Sandbox != "" || a.Durable {
@@ -50,11 +47,11 @@ func narrower(platform, tenant *Approval) *Approval {
 		return platform
 	case platform.By == ByCaller && tenant.By == ByGroups:
 		a := *tenant
-		a.Expires = shorter(platform.Expires, tenant.Expires)
+		a.Expires = min(platform.Expires, tenant.Expires)
 		return &a
 	}
 	a := *platform
-	a.Expires = shorter(platform.Expires, tenant.Expires)
+	a.Expires = min(platform.Expires, tenant.Expires)
 	if platform.By != ByGroups || tenant.By != ByGroups {
 		return &a
 	}
@@ -71,12 +68,4 @@ func narrower(platform, tenant *Approval) *Approval {
 
 func common(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(name string) bool { return !slices.Contains(b, name) })
-}
-
-// shorter returns the shorter of two times. 0 means that there is none.
-func shorter(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return max(a, b)
-	}
-	return min(a, b)
 }
