@@ -115,7 +115,7 @@ func (f *finder) measure() {
 	}
 }
 
-// with returns the number of tools that have the word.
+// with returns the number of tools that have the word and may be found.
 func (f *finder) with(word string) (n int) {
 	for i := range f.parts {
 		p := &f.parts[i]
@@ -143,9 +143,8 @@ func (f *finder) weigh(asked []term, r *Result) {
 		word, times := t.word, 1.0
 		n := f.with(word)
 		if n == 0 {
-			if word = similar(f.parts, t.word); word != "" {
-				n, times = f.with(word), nearWeight
-			}
+			word, n = f.similar(t.word)
+			times = nearWeight
 			if t.content && !slices.Contains(r.Unmatched, t.written) {
 				r.Unmatched = append(r.Unmatched, t.written)
 			}

@@ -96,30 +96,29 @@ func near(a, b string) bool {
 // minNear is the minimum length of a word for similar words.
 const minNear = 7
 
-// similar returns the most likely correct form of a misspelled word, or "": of the indexed words
-// that are [near] and start with the same two letters, the one that most tools have.
-func similar(parts []Part, word string) string {
+// similar returns the most likely correct form of a misspelled word, or "", and the number of tools
+// that have it: of the indexed words that are [near] and start with the same two letters, the one
+// that most of the tools which may be found have.
+func (f *finder) similar(word string) (best string, most int) {
 	if len(word) < minNear || !isPlain(word) || isValue(word) {
-		return ""
+		return "", 0
 	}
-	with := make(map[string]int)
-	for i := range parts {
-		s := parts[i].Segment
+	counted := make(map[string]bool)
+	for i := range f.parts {
+		s := f.parts[i].Segment
 		from, _ := slices.BinarySearch(s.vocabulary, word[:2])
 		for _, w := range s.vocabulary[from:] {
 			if !strings.HasPrefix(w, word[:2]) {
 				break
 			}
-			if near(w, word) {
-				with[w] += len(s.postings[w])
+			if counted[w] || !near(w, word) {
+				continue
+			}
+			counted[w] = true
+			if n := f.with(w); n > most || n > 0 && n == most && w < best {
+				best, most = w, n
 			}
 		}
 	}
-	best := ""
-	for w, n := range with {
-		if best == "" || n > with[best] || n == with[best] && w < best {
-			best = w
-		}
-	}
-	return best
+	return best, most
 }

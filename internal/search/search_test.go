@@ -233,3 +233,13 @@ func BenchmarkFind(b *testing.B) {
 		})
 	}
 }
+
+func TestAMisspelledWordIsNotReplacedByAWordOfHiddenTools(t *testing.T) {
+	s := NewSegment([]*schema.Tool{
+		tool(t, "a", "calendar_show", "Shows a calendar."), tool(t, "a", "calandar_old", "Old."), tool(t, "a", "calandar_older", "Older."),
+	}, nil)
+	parts := []Part{s.Without([]string{"calandar_old", "calandar_older"})}
+	if got := names(parts, Find(parts, "calndar", 0)); len(got) != 1 || got[0] != "calendar_show" {
+		t.Errorf("found %v", got)
+	}
+}
