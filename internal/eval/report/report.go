@@ -334,6 +334,15 @@ func (m *maker) bootstrap(columns [][]float64) ([]stats.Estimate, error) {
 	return stats.Bootstrap(m.ctx, columns, o)
 }
 
+// estimate is bootstrap for one column.
+func (m *maker) estimate(column []float64) (stats.Estimate, error) {
+	all, err := m.bootstrap([][]float64{column})
+	if err != nil {
+		return stats.Estimate{}, err
+	}
+	return all[0], nil
+}
+
 func (m *maker) level(level eval.Level) (Level, error) {
 	out := Level{Level: level, Types: m.types(level, all)}
 	micro, err := m.bootstrap(m.columns(4, all, selection(level)))

@@ -80,11 +80,10 @@ func (m *maker) turns() (all []TurnMeans, err error) {
 		if len(column) == 0 {
 			return all, nil
 		}
-		estimates, err := m.bootstrap([][]float64{column})
-		if err != nil {
+		means.Samples = len(column)
+		if means.Accuracy, err = m.estimate(column); err != nil {
 			return nil, err
 		}
-		means.Samples, means.Accuracy = len(column), estimates[0]
 		all = append(all, means)
 	}
 }
@@ -126,11 +125,11 @@ func (m *maker) executed() (*Executed, error) {
 		if len(column) == 0 {
 			continue
 		}
-		estimates, err := m.bootstrap([][]float64{column})
+		estimate, err := m.estimate(column)
 		if err != nil {
 			return nil, err
 		}
-		*share.to = &estimates[0]
+		*share.to = &estimate
 	}
 	return out, nil
 }
@@ -178,11 +177,8 @@ func (m *maker) similar() (*stats.Estimate, error) {
 	if !known {
 		return nil, nil
 	}
-	estimates, err := m.bootstrap(columns)
-	if err != nil {
-		return nil, err
-	}
-	return &estimates[0], nil
+	estimate, err := m.estimate(columns[0])
+	return &estimate, err
 }
 
 // checked summarizes the verdicts of the data set's own checker, or returns nil if there are none.
@@ -198,11 +194,11 @@ func (m *maker) checked() (*Checked, error) {
 	if len(columns[0]) == 0 {
 		return nil, nil
 	}
-	estimates, err := m.bootstrap(columns)
+	estimate, err := m.estimate(columns[0])
 	if err != nil {
 		return nil, err
 	}
-	out := &Checked{Valid: estimates[0], Categories: map[string]float64{}, Errors: map[string]int{}}
+	out := &Checked{Valid: estimate, Categories: map[string]float64{}, Errors: map[string]int{}}
 	for c, name := range m.names {
 		within := m.columns(1, func(i int) bool { return has(i) && m.strata[i] == c }, valid)
 		if len(within[0]) > 0 {

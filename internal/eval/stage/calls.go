@@ -51,19 +51,13 @@ type Target struct {
 	Reset, State string
 }
 
-// CustomID returns the custom id of call n of a trial of a sample.
-func CustomID(sample string, trial, n int) string { return customID(sample, trial, strconv.Itoa(n)) }
-
+// customID returns the custom id of a call of a trial of a sample. part is the number of the call, or
+// one of the parts above.
 func customID(sample string, trial int, part string) string {
 	return sample + "#" + strconv.Itoa(trial) + "#" + part
 }
 
-// SampleOf returns the sample of a custom id. ok is false if [CustomID] cannot have made the id.
-func SampleOf(customID string) (sample string, ok bool) {
-	key, _, ok := splitID(customID)
-	return key.ID, ok
-}
-
+// splitID returns the arguments of [customID]. ok is false if it cannot have made the id.
 func splitID(customID string) (key AnswerKey, part string, ok bool) {
 	at := strings.LastIndexByte(customID, '#')
 	if at < 0 {
@@ -76,11 +70,6 @@ func splitID(customID string) (key AnswerKey, part string, ok bool) {
 	}
 	trial, err := strconv.Atoi(customID[before+1 : at])
 	return AnswerKey{customID[:before], trial}, part, err == nil
-}
-
-func isStateCall(customID string) bool {
-	_, part, _ := splitID(customID)
-	return part == resetPart || isStatePart(part)
 }
 
 // LabelledCalls returns the labelled calls of samples, for a fleet. It returns an error if no sample
@@ -213,14 +202,16 @@ func (to Target) add(calls []ExecCall, s *Sample, trial int, own ownCalls) ([]Ex
 	for turn, end := range own.ends() {
 		for ; n < end; n++ {
 			call := &own.calls[n]
-			call.CustomID = CustomID(s.ID, trial, n)
+			call.CustomID = customID(s.ID, trial, strconv.Itoa(n))
 			if call.Server == "" {
 				return nil, fmt.Errorf("the call of %s in sample %q names no server: choose one with --server ID", call.Tool, s.ID)
 			}
 			calls = append(calls, *call)
 		}
 		if to.State != "" {
-			calls = append(calls, stateCall(to.State, s, trial, stateAfter(turn, own.turns)))
+			state := stateCall(to.State, nil)
+			state.CustomID = customID(s.ID, trial, stateAfter(turn, own.turns))
+			calls = append(calls, state)
 		}
 	}
 	if len(customID(s.ID, trial, stateAfter(own.turns, own.turns))) > maxCustomID { // "reset" is not longer
@@ -230,16 +221,13 @@ func (to Target) add(calls []ExecCall, s *Sample, trial int, own ownCalls) ([]Ex
 }
 
 // ResetCall returns the call that begins a sample, without an id.
-func (to Target) ResetCall(s *eval.Sample) ExecCall {
-	server, name, _ := strings.Cut(to.Reset, "/")
-	arguments := s.State
+func (to Target) ResetCall(s *eval.Sample) ExecCall { return stateCall(to.Reset, s.State) }
+
+// stateCall returns a call of [Target.Reset] or [Target.State], without an id.
+func stateCall(tool string, arguments json.RawMessage) ExecCall {
+	server, name, _ := strings.Cut(tool, "/")
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
 	return ExecCall{Server: server, Tool: name, Arguments: arguments}
-}
-
-func stateCall(tool string, s *Sample, trial int, part string) ExecCall {
-	server, name, _ := strings.Cut(tool, "/")
-	return ExecCall{CustomID: customID(s.ID, trial, part), Server: server, Tool: name, Arguments: json.RawMessage("{}")}
 }

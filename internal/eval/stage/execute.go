@@ -2,6 +2,7 @@ package stage
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
@@ -160,13 +161,10 @@ func Executed(samples []Sample, calls []ExecCall, callsDigest, results string) (
 	for i := range calls {
 		call := &calls[i]
 		r := of[call.CustomID]
-		sample, _ := SampleOf(call.CustomID)
-		category := categories[sample]
-		if category == "" {
-			category = "all"
-		}
+		key, part, _ := splitID(call.CustomID)
+		category := cmp.Or(categories[key.ID], "all")
 		tallies := []*Tally{&out.Tally, tallyOf(out.Categories, category), tallyOf(out.Tools, call.Server+"/"+call.Tool)}
-		if isStateCall(call.CustomID) {
+		if part == resetPart || isStatePart(part) {
 			if out.State == nil {
 				out.State = &Tally{}
 			}
@@ -176,11 +174,7 @@ func Executed(samples []Sample, calls []ExecCall, callsDigest, results string) (
 			tally.add(r)
 		}
 		if r != nil && r.State != "succeeded" {
-			title := r.Problem.Title
-			if title == "" {
-				title = r.State
-			}
-			out.Failures[title]++
+			out.Failures[cmp.Or(r.Problem.Title, r.State)]++
 		}
 	}
 	return out, nil

@@ -31,11 +31,11 @@ func TestLabelledCallsAreCallsOfABatch(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	for id, want := range map[string]string{"a#1#0#0": "a#1", "b#0#0": "b"} {
-		if sample, ok := SampleOf(id); !ok || sample != want {
-			t.Errorf("%s is of %q", id, sample)
+		if key, _, ok := splitID(id); !ok || key.ID != want {
+			t.Errorf("%s is of %q", id, key.ID)
 		}
 	}
-	if _, ok := SampleOf("b#0"); ok {
+	if _, _, ok := splitID("b#0"); ok {
 		t.Error("an id without two numbers has a sample")
 	}
 	for says, faulty := range map[string][]Sample{

@@ -116,8 +116,8 @@ func (s *Scored) plan(samples []Sample, responses []Response, missing Missing) (
 		for _, r := range answers {
 			if r.Error == "" {
 				given++
-				work = append(work, answer{sample, r, prepared})
-			} else if missing == MissingZero {
+			}
+			if r.Error == "" || missing == MissingZero {
 				work = append(work, answer{sample, r, prepared})
 			}
 		}
@@ -163,30 +163,32 @@ func one(w *answer, outcomes *Outcomes, settings Settings) (Score, error) {
 	x := eval.Extract(&w.response.Response, w.sample.Tools, prepared.Names)
 	ran := outcomes.of(&w.sample.Sample, &w.response.Response, prepared.Names, x.Rescued)
 	out := Score{Score: prepared.ScoreExtracted(&w.response.Response, &x, settings.Reward, ran)}
-	check := w.sample.Check
-	if check != nil && check.Kind == "tau2" {
+	var err error
+	switch check := w.sample.Check; {
+	case check == nil:
+	case check.Kind == "tau2":
 		out.Check = tauVerdict(check, &w.response.Response, ran)
-	}
-	if check != nil && check.Kind == "bfcl" && check.Turns > 0 {
+	case check.Kind == "bfcl" && check.Turns > 0:
 		out.Check = outcomes.turnsVerdict(&w.sample.Sample, &w.response.Response, x.Rescued, ran)
-		return out, nil
+	case check.Kind == "bfcl":
+		if out.Check, err = callsVerdict(check, x.Rescued, settings); err != nil {
+			return out, fmt.Errorf("sample %s: %w", w.sample.ID, err)
+		}
 	}
-	if check == nil || check.Kind != "bfcl" {
-		return out, nil
-	}
-	calls := make([]bfcl.Call, len(x.Rescued))
-	for i, c := range x.Rescued {
+	return out, nil
+}
+
+// callsVerdict returns the verdict of BFCL's checker of single turns.
+func callsVerdict(check *eval.Check, found []eval.Call, settings Settings) (*eval.Verdict, error) {
+	calls := make([]bfcl.Call, len(found))
+	for i, c := range found {
 		calls[i] = bfcl.Call{Name: c.Name, Arguments: c.Arguments}
 		if len(c.Arguments) == 0 {
 			calls[i].Arguments = json.RawMessage("{}")
 		}
 	}
 	fault, err := bfcl.Check(check.Category, check.Functions, check.Answers, calls, bfcl.Options{UnderscoresForDots: settings.UnderscoresForDots})
-	if err != nil {
-		return out, fmt.Errorf("sample %s: %w", w.sample.ID, err)
-	}
-	out.Check = &eval.Verdict{Valid: fault == "", Error: string(fault)}
-	return out, nil
+	return &eval.Verdict{Valid: fault == "", Error: string(fault)}, err
 }
 
 // unanswered returns the score of a missing answer. It is wrong even if no tool is expected.
