@@ -251,3 +251,21 @@ func TestALargeDataSetIsReadInOnePass(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 }
+
+func TestTasksHaveTheIDsOfTheirEpisodes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tasks.jsonl")
+	if err := os.WriteFile(path, []byte(`{"id":7,"question":"a"}`+"\n"+`{"id":"b","question":"b"}`+"\n"+`{"question":"c","split":"test"}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	samples, err := Read("tasks:"+path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, s := range samples {
+		ids = append(ids, s.ID)
+	}
+	if want := []string{"7", "b", "test-0"}; !slices.Equal(ids, want) {
+		t.Errorf("%q", ids)
+	}
+}

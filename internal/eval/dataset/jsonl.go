@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,13 +36,7 @@ func lineSample(i int, line *element) (sample eval.Sample, err error) {
 	if err := line.decode(&r); err != nil {
 		return sample, err
 	}
-	sample = eval.Sample{ID: asText(r.ID), Category: r.Category}
-	if sample.ID == "" {
-		sample.ID = asText(r.UUID)
-	}
-	if sample.ID == "" {
-		sample.ID = strconv.Itoa(i + 1)
-	}
+	sample = eval.Sample{ID: cmp.Or(asText(r.ID), asText(r.UUID), strconv.Itoa(i+1)), Category: r.Category}
 	if sample.Tools, err = toolsOf(r.Tools); err != nil {
 		return sample, line.fault("tools: %w", err)
 	}
@@ -199,10 +194,7 @@ func toolOf(raw json.RawMessage) (eval.Tool, error) {
 	if d.Name == "" {
 		return eval.Tool{}, errors.New("a tool has no name")
 	}
-	tool := eval.Tool{Name: d.Name, Server: d.Server, Description: d.Description}
-	if tool.Server == "" {
-		tool.Server = d.ServerName
-	}
+	tool := eval.Tool{Name: d.Name, Server: cmp.Or(d.Server, d.ServerName), Description: d.Description}
 	for _, schema := range []json.RawMessage{d.Input, d.MCP, d.Parameters} {
 		if !isNull(schema) {
 			tool.Schema = schema

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -33,7 +34,7 @@ func tasksOf(file *source, o Options) (samples []eval.Sample, err error) {
 // taskOf parses a task. Its category is its split.
 func taskOf(line *element) (s eval.Sample, err error) {
 	var t struct {
-		ID       string              `json:"id"`
+		ID       json.RawMessage     `json:"id"`
 		Split    string              `json:"split"`
 		Question json.RawMessage     `json:"question"`
 		Prompt   json.RawMessage     `json:"prompt"`
@@ -44,19 +45,13 @@ func taskOf(line *element) (s eval.Sample, err error) {
 	if err := line.decode(&t); err != nil {
 		return s, err
 	}
-	s = eval.Sample{ID: t.ID, Category: t.Split, Question: asText(t.Prompt), Expected: append([]string{}, t.Expected...), Labels: t.Labels}
-	if s.Category == "" {
-		s.Category = "train"
-	}
-	if s.Question == "" {
-		s.Question = asText(t.Question)
-	}
+	s = eval.Sample{ID: asText(t.ID), Category: cmp.Or(t.Split, "train"), Question: cmp.Or(asText(t.Prompt), asText(t.Question)), Expected: append([]string{}, t.Expected...), Labels: t.Labels}
 	if s.Tools, err = toolsOf(t.Tools); err != nil {
 		return s, line.fault("tools: %w", err)
 	}
 	if len(s.Expected) == 0 {
 		for _, label := range s.Labels {
-			s.Expected = append(s.Expected, label.Name)
+			s.Expect(label.Name)
 		}
 	}
 	return s, nil
