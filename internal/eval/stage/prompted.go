@@ -17,16 +17,16 @@ type withPrompts struct {
 	prompts []string
 }
 
-func newPrompted(samples []Sample) *sampleFinder {
-	p := &sampleFinder{byID: make(map[string]*Sample, len(samples)), byFirst: make(map[string][]withPrompts, len(samples))}
+func newSampleFinder(samples []Sample) *sampleFinder {
+	f := &sampleFinder{byID: make(map[string]*Sample, len(samples)), byFirst: make(map[string][]withPrompts, len(samples))}
 	for i := range samples {
 		s := &samples[i]
-		p.byID[s.ID] = s
+		f.byID[s.ID] = s
 		if all := promptsOf(s); all[0] != "" {
-			p.byFirst[all[0]] = append(p.byFirst[all[0]], withPrompts{s, all})
+			f.byFirst[all[0]] = append(f.byFirst[all[0]], withPrompts{s, all})
 		}
 	}
-	return p
+	return f
 }
 
 // promptsOf returns the user's messages in each turn of a sample, at least one.
@@ -59,9 +59,9 @@ func promptsOf(s *Sample) (all []string) {
 // of returns the sample that a session answers, or nil. It prefers the sample with the id of the
 // session's task or of the session. Otherwise it returns the sample with the longest common prefix of
 // prompts, and among those the one with the closest number of prompts.
-func (p *sampleFinder) of(begin *step, steps []step) *Sample {
+func (f *sampleFinder) of(begin *step, steps []step) *Sample {
 	for _, id := range []string{begin.Task, begin.Session} {
-		if s := p.byID[id]; id != "" && (s != nil || id == begin.Task) {
+		if s := f.byID[id]; id != "" && (s != nil || id == begin.Task) {
 			return s
 		}
 	}
@@ -76,14 +76,14 @@ func (p *sampleFinder) of(begin *step, steps []step) *Sample {
 	}
 	var best *Sample
 	common, distance := 0, 0
-	for _, w := range p.byFirst[said[0]] {
+	for _, w := range f.byFirst[said[0]] {
 		n := 0
 		for n < min(len(said), len(w.prompts)) && said[n] == w.prompts[n] {
 			n++
 		}
-		far := max(len(said), len(w.prompts)) - min(len(said), len(w.prompts))
-		if best == nil || n > common || n == common && far < distance {
-			best, common, distance = w.sample, n, far
+		d := max(len(said), len(w.prompts)) - min(len(said), len(w.prompts))
+		if best == nil || n > common || n == common && d < distance {
+			best, common, distance = w.sample, n, d
 		}
 	}
 	return best

@@ -22,7 +22,7 @@ func promptedBy(id string, prompts ...string) Sample {
 func TestTranscriptIsMatchedToConversationByPrompts(t *testing.T) {
 	official := Sample{Sample: eval.Sample{ID: "bfcl", Question: "Go.", Check: &eval.Check{Kind: "bfcl", Turns: 2}, Messages: json.RawMessage(`[[{"role":"user","content":"Go."}],[{"role":"user","content":"On."}]]`)}}
 	samples := []Sample{promptedBy("ab", "A?", "B?"), promptedBy("abc", "A?", "B?", "C?"), promptedBy("ad", "A?", "D?"), official, promptedBy("agent_1", "E?")}
-	known := newPrompted(samples)
+	known := newSampleFinder(samples)
 	for prompts, want := range map[string]string{
 		"A?": "ab", "A?|B?": "ab", "A?| B? |C?": "abc", "A?|B?|X?|Y?": "abc", "A?|D?": "ad", "B?": "", "Go.|On.": "bfcl", "A?|D?|x": "ad", "": "",
 	} {

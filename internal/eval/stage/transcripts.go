@@ -93,7 +93,7 @@ func Transcripts(path string, samples []Sample) (text []byte, leftOut int, err e
 	if len(files) == 0 {
 		return nil, 0, fmt.Errorf("%s has no transcript, which is a file *.jsonl: name the folder of one environment, or that of the sessions", path)
 	}
-	known := newPrompted(samples)
+	known := newSampleFinder(samples)
 	var all []*transcript
 	for _, path := range files {
 		t, err := readTranscript(path, known)
