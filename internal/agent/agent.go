@@ -242,7 +242,7 @@ func (a *Agent) end(r *Report, stop Stop, reason string) *Report {
 
 // step sends one request to the model. It returns after the answer is in the transcript.
 func (a *Agent) step(ctx context.Context) (*entry, error) {
-	if err := a.Tools.prepare(ctx, a.Fabric, a.Wire, a.Transcript, !a.Plain); err != nil {
+	if err := a.prepareTools(ctx); err != nil {
 		return nil, err
 	}
 	request := &model.Request{System: a.System, Messages: a.Transcript.Messages(), Tools: a.Tools.definitions(a.Wire), MaxOutput: a.MaxOutput}

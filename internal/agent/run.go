@@ -49,10 +49,10 @@ func (a *Agent) ownResults(ctx context.Context, e *entry) (own []CallResult, mes
 		r := CallResult{ID: c.ID, Name: c.Name, State: "refused"}
 		text, failed := fmt.Sprintf("There is no tool %q. Use the names of your tools exactly.", c.Name), true
 		if c.Name == findTools && a.Transcript.search {
-			if err := a.Tools.prepare(ctx, a.Fabric, a.Wire, a.Transcript, true); err != nil {
+			if err := a.prepareTools(ctx); err != nil {
 				return nil, nil, err
 			}
-			if text, failed, err = a.Tools.find(ctx, a.Fabric, a.Wire, a.Transcript, c.Arguments); err != nil {
+			if text, failed, err = a.searchTools(ctx, c.Arguments); err != nil {
 				return nil, nil, err
 			}
 			r.State, r.ToolError = "succeeded", failed
@@ -67,7 +67,7 @@ func (a *Agent) decided(ctx context.Context, e *entry) (*Results, error) {
 	confirmed, denied := map[string]string{}, map[string]string{}
 	for {
 		results, err := a.Fabric.Run(ctx, e.Key, e.Body, e.Own)
-		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*RefusedError](err); ok {
 			return a.refused(e, refused), nil
 		}
 		if err != nil {

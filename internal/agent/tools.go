@@ -65,14 +65,15 @@ const (
 	foundTokens = 4000 // tokens of their definitions
 )
 
-// prepare selects the first tools, once. A resumed session uses the tools of its transcript.
-// If canSearch is false, the model gets no find_tools.
-func (t *Tools) prepare(ctx context.Context, f Fabric, w model.Wire, log *Transcript, canSearch bool) error {
+// prepareTools selects the first tools, once. A resumed session uses the tools of its transcript. A
+// model without tool calls gets no find_tools.
+func (a *Agent) prepareTools(ctx context.Context) error {
+	t, log := a.Tools, a.Transcript
 	if t.ready {
 		return nil
 	}
 	t.known = make(map[string]ToolName)
-	all, err := t.fetch(ctx, f, w, "", 0)
+	all, err := a.fetchTools(ctx, "", 0)
 	if err != nil {
 		return err
 	}
@@ -84,18 +85,18 @@ func (t *Tools) prepare(ctx context.Context, f Fabric, w model.Wire, log *Transc
 		t.add(named(all, log.tools))
 		return nil
 	}
-	most := w.Format().MaxTools()
+	most := a.Wire.Format().MaxTools()
 	fits := (t.Budget == 0 || tokensOf(all) <= t.Budget) && (most == 0 || len(all) <= most)
 	t.search = t.Select == SelectSearch || t.Select == SelectAuto && !fits
 	if t.search {
-		if all, err = t.fetch(ctx, f, w, log.user, max(t.Budget-tokensOf([]model.Definition{findDefinition(w)}), 1)); err != nil {
+		if all, err = a.fetchTools(ctx, log.user, max(t.Budget-tokensOf([]model.Definition{findDefinition(a.Wire)}), 1)); err != nil {
 			return err
 		}
 		if most > 0 && len(all) >= most-foundReserve {
 			all = all[:most-foundReserve]
 		}
 	}
-	t.search = t.search && canSearch
+	t.search = t.search && !a.Plain
 	return log.append(entry{Type: entryTools, Tools: t.add(all), Search: t.search})
 }
 
@@ -115,14 +116,14 @@ func named(all []model.Definition, names []string) (kept []model.Definition) {
 	return kept
 }
 
-// fetch returns the matching tools that the session may use. Their definitions cost at
-// most budget tokens; 0 means no limit.
-func (t *Tools) fetch(ctx context.Context, f Fabric, w model.Wire, query string, budget int) ([]model.Definition, error) {
-	asked := budget
+// fetchTools returns the matching tools that the session may use. Their definitions cost at most
+// budget tokens; 0 means no limit.
+func (a *Agent) fetchTools(ctx context.Context, query string, budget int) ([]model.Definition, error) {
+	t, asked := a.Tools, budget
 	if len(t.Servers) > 1 || len(t.Allow) > 0 || len(t.Deny) > 0 {
 		asked = 0 // tools that are filtered out below must not use up the budget
 	}
-	list, err := f.Tools(ctx, query, asked)
+	list, err := a.Fabric.Tools(ctx, query, asked)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +131,7 @@ func (t *Tools) fetch(ctx context.Context, f Fabric, w model.Wire, query string,
 	for _, n := range list.Names {
 		names[n.Name] = n
 	}
-	all, err := w.Split(list.Tools)
+	all, err := a.Wire.Split(list.Tools)
 	if err != nil {
 		return nil, err
 	}
@@ -191,24 +192,22 @@ func (t *Tools) definitions(w model.Wire) json.RawMessage {
 	return w.Tools(list)
 }
 
-// find runs a call of find_tools and returns the text for the model.
-func (t *Tools) find(ctx context.Context, f Fabric, w model.Wire, log *Transcript, arguments json.RawMessage) (text string, failed bool, err error) {
+// searchTools runs a call of find_tools and returns the text for the model.
+func (a *Agent) searchTools(ctx context.Context, arguments json.RawMessage) (text string, failed bool, err error) {
 	var in struct {
 		Query string `json:"query"`
 	}
 	if json.Unmarshal(arguments, &in) != nil || strings.TrimSpace(in.Query) == "" {
 		return `find_tools needs {"query": "words that describe the task"}.`, true, nil
 	}
-	found, err := t.fetch(ctx, f, w, in.Query, foundTokens)
+	found, err := a.fetchTools(ctx, in.Query, foundTokens)
 	if err != nil {
 		return "", false, err
 	}
-	if len(found) > foundMost {
-		found = found[:foundMost]
-	}
-	fresh := t.add(found)
+	found = found[:min(len(found), foundMost)]
+	fresh := a.Tools.add(found)
 	if len(fresh) > 0 {
-		if err := log.append(entry{Type: entryTools, Tools: fresh, Search: true}); err != nil {
+		if err := a.Transcript.append(entry{Type: entryTools, Tools: fresh, Search: true}); err != nil {
 			return "", false, err
 		}
 	}

@@ -90,11 +90,7 @@ func (gemini) Split(tools json.RawMessage) (all []Definition, err error) {
 		return nil, fmt.Errorf("reading the tools: %w", err)
 	}
 	for _, g := range groups {
-		raw, err := encode(g.Declarations)
-		if err != nil {
-			return nil, err
-		}
-		some, err := split(raw, nameMember)
+		some, err := named(g.Declarations, nameMember)
 		if err != nil {
 			return nil, err
 		}
@@ -127,6 +123,11 @@ func split(tools json.RawMessage, name func(json.RawMessage) (string, error)) ([
 	if err := json.Unmarshal(tools, &list); err != nil {
 		return nil, fmt.Errorf("reading the tools: %w", err)
 	}
+	return named(list, name)
+}
+
+// named returns definitions with their names.
+func named(list []json.RawMessage, name func(json.RawMessage) (string, error)) ([]Definition, error) {
 	all := make([]Definition, 0, len(list))
 	for _, raw := range list {
 		n, err := name(raw)
@@ -170,9 +171,5 @@ func joined(results []json.RawMessage, member string) []json.RawMessage {
 	if len(list) == 0 {
 		return rest
 	}
-	content, err := encode(list)
-	if err != nil {
-		return results // cannot happen: the parts were decoded from JSON
-	}
-	return append([]json.RawMessage{json.RawMessage(`{"role":"user","` + member + `":` + string(content) + `}`)}, rest...)
+	return append([]json.RawMessage{json.RawMessage(`{"role":"user","` + member + `":` + string(arrayOf(list)) + `}`)}, rest...)
 }
