@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/callyard/callyard/internal/agent/model"
 	"github.com/callyard/callyard/internal/eval"
 	"github.com/callyard/callyard/internal/eval/stage"
@@ -113,58 +115,50 @@ func (o *Options) questions(samples []stage.Sample, have map[stage.AnswerKey]*ev
 func (o *Options) all(ctx context.Context, open []question, file *jsonlog.File, out *Outcome) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	next := make(chan *question)
-	var workers sync.WaitGroup
 	var mu sync.Mutex
 	row := 0 // consecutive failures
-	for range min(o.Parallel, len(open)) {
-		workers.Go(func() {
-			for q := range next {
-				r, err := o.one(ctx, q)
-				if ctx.Err() != nil {
-					continue
-				}
-				if err == nil {
-					err = add(file, r)
-					if err != nil {
-						cancel(err)
-						continue
-					}
-				}
-				mu.Lock()
-				if err != nil {
-					out.Failed, out.Fault, row = out.Failed+1, fmt.Errorf("sample %s: %w", q.sample.ID, err), row+1
-					if row >= maxFaults {
-						cancel(fmt.Errorf("%d questions in a row have no answer: %w", row, err))
-					}
-				} else {
-					out.Asked, row = out.Asked+1, 0
-					if r.Usage != nil {
-						out.Usage.Input, out.Usage.Output = out.Usage.Input+r.Usage.Input, out.Usage.Output+r.Usage.Output
-					}
-				}
-				done := out.Asked + out.Failed
-				mu.Unlock()
-				if o.Told != nil {
-					o.Told(done, len(open))
+	count := func(q *question, r *eval.Response, err error) (done int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			out.Failed, out.Fault, row = out.Failed+1, fmt.Errorf("sample %s: %w", q.sample.ID, err), row+1
+			if row >= maxFaults {
+				cancel(fmt.Errorf("%d questions in a row have no answer: %w", row, err))
+			}
+			return out.Asked + out.Failed
+		}
+		out.Asked, row = out.Asked+1, 0
+		if r.Usage != nil {
+			out.Usage.Input, out.Usage.Output = out.Usage.Input+r.Usage.Input, out.Usage.Output+r.Usage.Output
+		}
+		return out.Asked + out.Failed
+	}
+	var group errgroup.Group
+	group.SetLimit(o.Parallel)
+	for i := range open {
+		q := &open[i]
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return nil
+			}
+			r, err := o.one(ctx, q)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err == nil {
+				if fault := add(file, r); fault != nil {
+					cancel(fault)
+					return nil
 				}
 			}
+			if done := count(q, r, err); o.Told != nil {
+				o.Told(done, len(open))
+			}
+			return nil
 		})
 	}
-	for i := range open {
-		select {
-		case next <- &open[i]:
-			continue
-		case <-ctx.Done():
-		}
-		break
-	}
-	close(next)
-	workers.Wait()
-	if cause := context.Cause(ctx); cause != nil {
-		return cause
-	}
-	return nil
+	_ = group.Wait() // an error is the cause of ctx
+	return context.Cause(ctx)
 }
 
 // one sends one question.
