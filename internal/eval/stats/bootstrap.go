@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
+
+	"github.com/callyard/callyard/internal/kit/parallel"
 )
 
 // Defaults. 10,000 iterations and 95 % intervals are those of the published evaluation; the seed is
@@ -35,18 +34,12 @@ type Options struct {
 	// Strata is the stratum of each row. Rows are drawn within their stratum, whose size does not
 	// change. If nil, they are drawn from all rows.
 	Strata []int
-	// Workers is the number of goroutines; 0 means one per processor. It does not affect the
-	// result.
-	Workers int
 }
 
 func (o Options) filled() Options {
 	o.Iterations = cmp.Or(o.Iterations, DefaultIterations)
 	o.Seed = cmp.Or(o.Seed, DefaultSeed)
 	o.Confidence = cmp.Or(o.Confidence, DefaultConfidence)
-	if o.Workers <= 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
-	}
 	return o
 }
 
@@ -175,26 +168,17 @@ func draw(random *rand.PCG, rows [][width]float64, sizes []int) (sum [width]floa
 	return [width]float64{a, b, c, d}
 }
 
-// inBlocks calls do for each block of replicates with its generator, on several goroutines, and waits
-// for them.
+// inBlocks calls do for each block of replicates with its generator, on all processors, and waits.
 func inBlocks(ctx context.Context, o Options, do func(random *rand.PCG, from, to int)) error {
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	blocks := (o.Iterations + blockSize - 1) / blockSize
-	for range min(o.Workers, blocks) {
-		workers.Go(func() {
-			for ctx.Err() == nil {
-				block := int(next.Add(1)) - 1
-				if block >= blocks {
-					return
-				}
-				do(generator(o.Seed, uint64(block)), block*blockSize, min((block+1)*blockSize, o.Iterations))
-			}
-		})
-	}
-	workers.Wait()
-	return ctx.Err()
+	return parallel.Each(ctx, o.blocks(), func(block int) error {
+		if ctx.Err() == nil {
+			do(generator(o.Seed, uint64(block)), block*blockSize, min((block+1)*blockSize, o.Iterations))
+		}
+		return ctx.Err()
+	})
 }
+
+func (o Options) blocks() int { return (o.Iterations + blockSize - 1) / blockSize }
 
 // generator returns the random generator of a block. SplitMix64 spreads the seeds of adjacent blocks,
 // because seeds of PCG must not be close to each other.

@@ -112,8 +112,7 @@ func signFlip(ctx context.Context, differences []float64, o Options) (p float64,
 	if len(differences) <= exactUpTo {
 		return signFlipExact(differences, total, bound), true, ctx.Err()
 	}
-	blocks := (o.Iterations + blockSize - 1) / blockSize
-	counts := make([]int, blocks)
+	counts := make([]int, o.blocks())
 	err = inBlocks(ctx, o, func(random *rand.PCG, from, to int) {
 		hits := 0
 		for range to - from {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -24,21 +25,22 @@ func columns(n int, seed uint64) [][]float64 {
 }
 
 func TestTheBootstrapIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	data := append(columns(301, 5), columns(301, 6)[:2]...)
 	strata := make([]int, 301)
 	for i := range strata {
 		strata[i] = i % 6
 	}
 	for _, o := range []Options{{}, {Strata: strata}, {Iterations: 777, Seed: 9}} {
-		o.Workers = 1
+		runtime.GOMAXPROCS(1)
 		want, err := Bootstrap(t.Context(), data, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, workers := range []int{2, 3, 8} {
-			o.Workers = workers
+		for _, processors := range []int{2, 3, 8} {
+			runtime.GOMAXPROCS(processors)
 			if got, err := Bootstrap(t.Context(), data, o); err != nil || !reflect.DeepEqual(got, want) {
-				t.Errorf("%d workers: %v, %v, want %v", workers, got, err, want)
+				t.Errorf("%d processors: %v, %v, want %v", processors, got, err, want)
 			}
 		}
 	}
@@ -205,11 +207,13 @@ func TestThePermutationTestIsExactForFewSamples(t *testing.T) {
 
 func TestTheComparisonIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 	a, b := columns(500, 1)[0], columns(500, 2)[0]
-	want, err := Compare(t.Context(), a, b, 0.05, Options{Workers: 1})
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	want, err := Compare(t.Context(), a, b, 0.05, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Compare(t.Context(), a, b, 0.05, Options{Workers: 2}); err != nil || !reflect.DeepEqual(got, want) {
+	runtime.GOMAXPROCS(2)
+	if got, err := Compare(t.Context(), a, b, 0.05, Options{}); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
 }
@@ -255,11 +259,12 @@ func TestPassAtK(t *testing.T) {
 
 // On one core, N=300 and B=10,000 for 4 metrics must take less than 60 ms, and N=10,000 less than 2 s.
 func BenchmarkBootstrap(b *testing.B) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for name, n := range map[string]int{"300": 300, "10000": 10_000} {
 		b.Run(name, func(b *testing.B) {
 			data := columns(n, 1)
 			for b.Loop() {
-				if _, err := Bootstrap(b.Context(), data, Options{Workers: 1}); err != nil {
+				if _, err := Bootstrap(b.Context(), data, Options{}); err != nil {
 					b.Fatal(err)
 				}
 			}
