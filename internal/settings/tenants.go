@@ -114,14 +114,11 @@ func (f File) Validate() []config.Fault {
 		if t.Policy != "" && f.Policy == "" {
 			faults.Addf(path+".policy", "tightens the policy of the platform, and there is none: set policy as well.")
 		}
-	}
-	for _, id := range slices.Sorted(maps.Keys(f.Tenants)) {
-		n, path := f.Tenants[id].Notify, "tenants."+string(id)+".notify"
-		if len(n.URLs) > 0 && !f.Approver.Notify.Configured() {
-			faults.Addf(path+".urls", "needs the section approver.notify: set its urls and secrets_file as well.")
+		if len(t.Notify.URLs) > 0 && !f.Approver.Notify.Configured() {
+			faults.Addf(path+".notify.urls", "needs the section approver.notify: set its urls and secrets_file as well.")
 		}
-		if (len(n.SlackChannels) > 0 || n.SlackDefaultChannel != "") && !f.Approver.Slack.Configured() {
-			faults.Addf(path+".slack_channels", "needs the section approver.slack: set it as well.")
+		if (len(t.Notify.SlackChannels) > 0 || t.Notify.SlackDefaultChannel != "") && !f.Approver.Slack.Configured() {
+			faults.Addf(path+".notify.slack_channels", "needs the section approver.slack: set it as well.")
 		}
 	}
 	for path, keys := range map[string][]authn.Key{"front_door": f.FrontDoor.Keys, "approver": f.Approver.Keys} {

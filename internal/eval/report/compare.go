@@ -41,7 +41,7 @@ type Difference struct {
 // Compare compares two runs at a level. A margin above 0 adds a test for equivalence. It returns an
 // error if the runs share no sample, or if a sample differs between them.
 func Compare(ctx context.Context, a, b []stage.Score, level eval.Level, margin float64, settings Settings) (*Comparison, error) {
-	settings = settings.Filled()
+	settings = settings.filled()
 	c := &Comparison{Level: level, Settings: settings, Gained: []string{}, Lost: []string{}}
 	groupsA, groupsB, err := c.align(a, b)
 	if err != nil {

@@ -24,8 +24,8 @@ type Settings struct {
 	Stratify bool `json:"stratify"`
 }
 
-// Filled replaces zeros by defaults.
-func (s Settings) Filled() Settings {
+// filled replaces zeros by defaults.
+func (s Settings) filled() Settings {
 	s.Iterations = cmp.Or(s.Iterations, stats.DefaultIterations)
 	s.Seed = cmp.Or(s.Seed, stats.DefaultSeed)
 	s.Confidence = cmp.Or(s.Confidence, stats.DefaultConfidence)
@@ -179,7 +179,7 @@ func Inputs(scores []stage.Score, about About, settings Settings) (string, error
 		Revision int
 		About    About
 		Settings Settings
-	}{revision, about, settings.Filled()})
+	}{revision, about, settings.filled()})
 	if err != nil {
 		return "", fmt.Errorf("encoding the settings: %w", err)
 	}
@@ -192,7 +192,7 @@ func Inputs(scores []stage.Score, about About, settings Settings) (string, error
 
 // Make summarizes scores. The error is that of ctx, or means that there are no scores.
 func Make(ctx context.Context, scores []stage.Score, about About, settings Settings) (*Report, error) {
-	s := settings.Filled()
+	s := settings.filled()
 	if len(scores) == 0 {
 		return nil, fmt.Errorf("there are no scores")
 	}
