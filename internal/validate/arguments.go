@@ -11,8 +11,8 @@ import (
 
 // Default limits of a front door.
 const (
-	DefaultBytes = 1 << 20
-	DefaultDepth = 64
+	defaultBytes = 1 << 20
+	defaultDepth = 64
 )
 
 // maxToken and maxPointer limit the length of key names in an error.
@@ -28,13 +28,10 @@ const (
 // [schema.KindInvalidRequest]. It contains the byte offset and the JSON pointer, and no value.
 // Valid input is read once without allocation, except for objects with more than 16 keys.
 func Arguments(raw []byte, maxBytes, maxDepth int) error {
-	s := scanner{raw: raw, maxDepth: limit(maxDepth, DefaultDepth)}
-	if len(raw) > limit(maxBytes, DefaultBytes) {
-		return tooLarge("arguments", len(raw), limit(maxBytes, DefaultBytes))
+	if err := check(raw, maxBytes, maxDepth, "arguments", "Send one JSON object"); err != nil {
+		return err
 	}
-	if s.document() < 0 {
-		return s.err("arguments", "Send one JSON object")
-	}
+	s := scanner{raw: raw}
 	if i := s.space(0); raw[i] != '{' {
 		return schema.Errorf(schema.KindInvalidRequest,
 			"The arguments are %s, at byte %d; send one JSON object.", kindAt(raw[i]), i)
@@ -44,12 +41,18 @@ func Arguments(raw []byte, maxBytes, maxDepth int) error {
 
 // Value is [Arguments] for any JSON value, not only an object.
 func Value(raw []byte, maxBytes, maxDepth int) error {
-	s := scanner{raw: raw, maxDepth: limit(maxDepth, DefaultDepth)}
-	if len(raw) > limit(maxBytes, DefaultBytes) {
-		return tooLarge("JSON text", len(raw), limit(maxBytes, DefaultBytes))
+	return check(raw, maxBytes, maxDepth, "JSON text", "Send one JSON value")
+}
+
+// check reads one JSON value. what names it in an error, and fix says what to send.
+func check(raw []byte, maxBytes, maxDepth int, what, fix string) error {
+	if most := limit(maxBytes, defaultBytes); len(raw) > most {
+		return schema.Errorf(schema.KindTooLarge,
+			"The %s: %d bytes exceed the limit of %d; send less, or ask the operator to raise the limit.", what, len(raw), most)
 	}
+	s := scanner{raw: raw, maxDepth: limit(maxDepth, defaultDepth)}
 	if s.document() < 0 {
-		return s.err("JSON text", "Send one JSON value")
+		return s.err(what, fix)
 	}
 	return nil
 }
@@ -59,11 +62,6 @@ func limit(given, standard int) int {
 		return standard
 	}
 	return given
-}
-
-func tooLarge(what string, size, limit int) error {
-	return schema.Errorf(schema.KindTooLarge,
-		"The %s: %d bytes exceed the limit of %d; send less, or ask the operator to raise the limit.", what, size, limit)
 }
 
 // err returns the fault as an error with a sentence for the caller.

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// DefaultCached is the default number of compiled schemas in a [Cache].
-const DefaultCached = 10_000
+// defaultCached is the default number of compiled schemas in a [Cache].
+const defaultCached = 10_000
 
 // Cache holds compiled schemas by the digest of their tool definition, at most max of them; the
 // oldest is dropped first. It is safe for concurrent use. Each schema is compiled once, also with
@@ -25,9 +25,9 @@ type cached struct {
 	err    error
 }
 
-// NewCache returns a cache of at most max schemas, or of [DefaultCached] if max is not positive.
+// NewCache returns a cache of at most max schemas, or of 10,000 if max is not positive.
 func NewCache(max int) *Cache {
-	max = limit(max, DefaultCached)
+	max = limit(max, defaultCached)
 	return &Cache{entries: make(map[string]*cached), max: max}
 }
 
@@ -43,13 +43,6 @@ func (c *Cache) Get(digest string, raw json.RawMessage) (*Schema, error) {
 	// Without the lock, so that one large schema does not delay other calls.
 	e.once.Do(func() { e.schema, e.err = Compile(raw) })
 	return e.schema, e.err
-}
-
-// Len returns the number of cached schemas.
-func (c *Cache) Len() int {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return len(c.entries)
 }
 
 func (c *Cache) add(digest string) *cached {

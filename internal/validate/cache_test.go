@@ -22,13 +22,13 @@ func TestTheCacheCompilesOnceAndDropsTheOldest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if c.Len() != 3 {
-		t.Errorf("holds %d", c.Len())
+	if len(c.entries) != 3 {
+		t.Errorf("holds %d", len(c.entries))
 	}
 	if again, _ := c.Get("d0", raw); again == first {
 		t.Error("the oldest was not dropped")
 	}
-	if kept, _ := c.Get("other2", nil); kept.plan == nil || c.Len() != 3 {
+	if kept, _ := c.Get("other2", nil); kept.plan == nil || len(c.entries) != 3 {
 		t.Error("the newest was dropped")
 	}
 }

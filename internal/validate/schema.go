@@ -124,7 +124,7 @@ func (s *Schema) Validate(args []byte) []schema.Fault {
 		args = []byte("{}")
 	}
 	if s.plan != nil {
-		sc := scanner{raw: args, maxDepth: DefaultDepth}
+		sc := scanner{raw: args, maxDepth: defaultDepth}
 		if end := s.plan.match(&sc, sc.space(0), 1); end >= 0 && sc.space(end) == len(args) {
 			return nil
 		}
