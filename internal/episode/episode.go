@@ -153,7 +153,7 @@ func (ep *Episode) Close() {
 			ep.m.o.Log.Warn("the transcript of an episode was not written", "episode", ep.id, "error", err)
 		}
 		ep.m.count(ep, outcome, reason)
-		ep.m.leave(ep.env, ep.key)
+		ep.m.leave(ep)
 		if ep.m.o.Metrics != nil {
 			ep.m.o.Metrics.EpisodeEnded(ep.env.name, outcome, reason)
 		}

@@ -153,13 +153,12 @@ func (m *Manager) place(e *Environment) error {
 	return nil
 }
 
-func (m *Manager) leave(e *Environment, id string) {
+// leave frees the place of an episode.
+func (m *Manager) leave(ep *Episode) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.running[e.name]--
-	if id != "" {
-		delete(m.episodes, id)
-	}
+	m.running[ep.env.name]--
+	delete(m.episodes, ep.key)
 }
 
 // Begin holds the parameters of a new episode.
@@ -216,7 +215,7 @@ func (m *Manager) begin(ctx context.Context, e *Environment, b Begin, oracle boo
 		ep.spans.whole.Outcome(nil, err)
 		ep.spans.whole.End()
 		if !oracle {
-			m.leave(e, "")
+			m.leave(ep)
 		}
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -120,21 +119,10 @@ func (e *element) fault(format string, args ...any) error {
 
 // decode decodes the element. The error has the place of the fault.
 func (e *element) decode(to any) error {
-	err := json.Unmarshal(e.raw, to)
-	if err == nil {
-		return nil
+	if err := json.Unmarshal(e.raw, to); err != nil {
+		return e.source.at(e.offset+eval.FaultAt(err), eval.PlainFault(err))
 	}
-	offset := e.offset
-	var syntax *json.SyntaxError
-	var mismatch *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		offset += int(max(0, syntax.Offset-1))
-	case errors.As(err, &mismatch):
-		offset += int(max(0, mismatch.Offset-1))
-		err = eval.PlainFault(err)
-	}
-	return e.source.at(offset, err)
+	return nil
 }
 
 // lines returns the values of a file with one JSON value on each line.

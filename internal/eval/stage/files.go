@@ -236,7 +236,7 @@ func linesIn[T any](path string, text []byte, check func(v *T, line []byte) erro
 			fault = check(&all[i], lines[i])
 		}
 		if fault != nil {
-			return fmt.Errorf("%s:%d:%d: %w", path, numbers[i], columnOf(fault), eval.PlainFault(fault))
+			return fmt.Errorf("%s:%d:%d: %w", path, numbers[i], 1+eval.FaultAt(fault), eval.PlainFault(fault))
 		}
 		return nil
 	})
@@ -255,19 +255,6 @@ func decodeLine(v any, line []byte) error {
 		return nil
 	}
 	return json.Unmarshal(line, v)
-}
-
-// columnOf returns the column of a JSON error in its line, in bytes.
-func columnOf(err error) int64 {
-	var syntax *json.SyntaxError
-	var mismatch *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		return max(1, syntax.Offset)
-	case errors.As(err, &mismatch):
-		return max(1, mismatch.Offset)
-	}
-	return 1
 }
 
 // WriteLines writes a file with one JSON value per line, unless the file is unchanged.
