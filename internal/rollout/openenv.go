@@ -12,9 +12,9 @@ import (
 
 // openEnvRoutes registers the routes of OpenEnv 0.10.
 func (s *Server) openEnvRoutes(both func(method, path string, f answer)) {
-	both("GET", "/metadata", s.metadata)
-	both("GET", "/schema", s.schema)
-	both("GET", "/openapi.json", s.openapi)
+	both("GET", "/metadata", s.ofEnvironment(s.metadata))
+	both("GET", "/schema", s.ofEnvironment(schemas))
+	both("GET", "/openapi.json", s.ofEnvironment(s.openapi))
 	both("GET", "/ws", s.connect)
 	both("POST", "/mcp", s.mcp)
 	both("POST", "/reset", s.httpReset)
@@ -23,20 +23,13 @@ func (s *Server) openEnvRoutes(both func(method, path string, f answer)) {
 	both("POST", "/snapshot", s.httpSnapshot)
 }
 
-func (s *Server) metadata(_ http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
-	env, err := s.environment(r)
-	if err != nil {
-		return nil, err
-	}
-	return object{"name": env.Name(), "description": env.Description, "version": s.o.Version}, nil
+func (s *Server) metadata(env *episode.Environment) any {
+	return object{"name": env.Name(), "description": env.Description, "version": s.o.Version}
 }
 
-// schema serves the schemas of actions, observations and the state. The title of the action tells
+// schemas returns the schemas of actions, observations and the state. The title of the action tells
 // clients that the environment has MCP tools.
-func (s *Server) schema(_ http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
-	if _, err := s.environment(r); err != nil {
-		return nil, err
-	}
+func schemas(*episode.Environment) any {
 	text := object{"type": "string"}
 	return object{
 		"action": object{
@@ -56,15 +49,11 @@ func (s *Server) schema(_ http.ResponseWriter, r *http.Request, _ schema.Princip
 			"title": "State", "type": "object",
 			"properties": object{"episode_id": object{"type": []string{"string", "null"}}, "step_count": object{"type": "integer", "minimum": 0}},
 		},
-	}, nil
+	}
 }
 
-// openapi serves a short document. Clients detect the server's features by its paths.
-func (s *Server) openapi(_ http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
-	env, err := s.environment(r)
-	if err != nil {
-		return nil, err
-	}
+// openapi returns a short document. Clients detect the server's features by its paths.
+func (s *Server) openapi(env *episode.Environment) any {
 	ok := object{"responses": object{"200": object{"description": "OK"}}}
 	paths := object{}
 	for _, p := range []string{"/health", "/metadata", "/schema", "/state"} {
@@ -73,7 +62,7 @@ func (s *Server) openapi(_ http.ResponseWriter, r *http.Request, _ schema.Princi
 	for _, p := range []string{"/reset", "/step", "/mcp", "/rewards"} {
 		paths[p] = object{"post": ok}
 	}
-	return object{"openapi": "3.1.0", "info": object{"title": env.Name(), "description": env.Description, "version": s.o.Version}, "paths": paths}, nil
+	return object{"openapi": "3.1.0", "info": object{"title": env.Name(), "description": env.Description, "version": s.o.Version}, "paths": paths}
 }
 
 // action is the action of a client in a step.

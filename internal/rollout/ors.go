@@ -18,7 +18,7 @@ type ors struct{ *Server }
 // routes registers the routes of the standard.
 func (s ors) routes(open, keyed func(string, answer), both func(method, path string, f answer)) {
 	open("GET /list_environments", s.listEnvironments)
-	both("GET", "/splits", s.splits)
+	both("GET", "/splits", s.ofEnvironment(func(env *episode.Environment) any { return env.Splits() }))
 	both("POST", "/tasks", s.listTasks)
 	both("POST", "/num_tasks", s.countTasks)
 	both("POST", "/task", s.oneTask)
@@ -40,14 +40,6 @@ func (s ors) listEnvironments(http.ResponseWriter, *http.Request, schema.Princip
 		names = append(names, e.Name())
 	}
 	return names, nil
-}
-
-func (s ors) splits(_ http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
-	env, err := s.environment(r)
-	if err != nil {
-		return nil, err
-	}
-	return env.Splits(), nil
 }
 
 // ask is the body of requests for tasks.

@@ -118,13 +118,9 @@ func (s *Server) routes() http.Handler {
 		register(method+" "+path, f)
 		register(method+" /{env}"+path, f)
 	}
-	open("GET /health", func(http.ResponseWriter, *http.Request, schema.Principal) (any, error) {
-		return map[string]string{"status": "healthy"}, nil
-	})
-	open("GET /{env}/health", func(_ http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
-		_, err := s.environment(r)
-		return map[string]string{"status": "healthy"}, err
-	})
+	healthy := s.ofEnvironment(func(*episode.Environment) any { return object{"status": "healthy"} })
+	open("GET /health", healthy)
+	open("GET /{env}/health", healthy)
 	if s.o.Metrics != nil {
 		keyed("GET /metrics", s.metrics)
 	}
@@ -208,6 +204,17 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 // environment returns the environment that the path names.
 func (s *Server) environment(r *http.Request) (*episode.Environment, error) {
 	return s.o.Episodes.Environment(r.PathValue("env"))
+}
+
+// ofEnvironment returns a handler that describes the environment that the path names.
+func (s *Server) ofEnvironment(describe func(*episode.Environment) any) answer {
+	return func(_ http.ResponseWriter, r *http.Request, _ schema.Principal) (any, error) {
+		env, err := s.environment(r)
+		if err != nil {
+			return nil, err
+		}
+		return describe(env), nil
+	}
 }
 
 // reward serves POST /rewards.
