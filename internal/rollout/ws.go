@@ -118,7 +118,8 @@ func (s *Server) answerMessage(ctx context.Context, one *session, text []byte) (
 		return fault(codeJSON, schema.AsError(unreadable("message", err)).Detail), true
 	}
 	one.touch()
-	var o *observed
+	kind := m.Type
+	var data any
 	var err error
 	switch m.Type {
 	case "reset":
@@ -128,19 +129,17 @@ func (s *Server) answerMessage(ctx context.Context, one *session, text []byte) (
 				return fault(codeValidation, schema.AsError(unreadable("data of the reset", err)).Detail), true
 			}
 		}
-		o, err = s.reset(ctx, one, c)
+		kind = "observation"
+		data, err = s.reset(ctx, one, c)
 	case "step":
-		o, err = s.step(ctx, one, m.Data)
+		kind = "observation"
+		data, err = s.step(ctx, one, m.Data)
 	case "state":
-		return object{"type": "state", "data": stateOf(one)}, true
+		data = stateOf(one)
 	case "snapshot":
-		kept, err := snapshotOf(ctx, one)
-		if err != nil {
-			return fault(codeOf(err, m.Type), schema.AsError(err).Detail), true
-		}
-		return object{"type": "snapshot", "data": kept}, true
+		data, err = snapshotOf(ctx, one)
 	case "mcp":
-		return object{"type": "mcp", "data": s.rpc(ctx, one, m.Data)}, true
+		data = s.rpc(ctx, one, m.Data)
 	case "close":
 		return nil, false
 	default:
@@ -149,7 +148,7 @@ func (s *Server) answerMessage(ctx context.Context, one *session, text []byte) (
 	if err != nil {
 		return fault(codeOf(err, m.Type), schema.AsError(err).Detail), true
 	}
-	return object{"type": "observation", "data": o}, true
+	return object{"type": kind, "data": data}, true
 }
 
 func fault(code, sentence string) object {

@@ -14,12 +14,16 @@ func standard(s string) string {
 func standardItems(items []any) []any {
 	out := make([]any, len(items))
 	for i, item := range items {
-		if s, ok := item.(string); ok {
-			item = standard(s)
-		}
-		out[i] = item
+		out[i] = standardItem(item)
 	}
 	return out
+}
+
+func standardItem(item any) any {
+	if s, ok := item.(string); ok {
+		return standard(s)
+	}
+	return item
 }
 
 func checkString(value any, possible []any) Fault {
@@ -91,8 +95,7 @@ func checkMembers(object, want *dict) (fault Fault) {
 		if !ok {
 			return Undecided
 		}
-		value := standardItems([]any{object.values[key]})[0]
-		if !in(value, standardItems(list)) {
+		if !in(standardItem(object.values[key]), standardItems(list)) {
 			fault = "value_error:dict_value"
 			break
 		}
