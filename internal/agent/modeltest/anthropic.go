@@ -101,9 +101,6 @@ func (anthropicWire) read(body []byte) (*Request, error) {
 	if len(open) > 0 {
 		return nil, errors.New("messages: tool_use at the end without tool_result")
 	}
-	if err := checkNames(r.Tools); err != nil {
-		return nil, err
-	}
 	return r, nil
 }
 

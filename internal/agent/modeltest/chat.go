@@ -83,9 +83,6 @@ func (chatWire) read(body []byte) (*Request, error) {
 	if len(open) > 0 {
 		return nil, errors.New("messages: calls without results at the end")
 	}
-	if err := checkNames(r.Tools); err != nil {
-		return nil, err
-	}
 	if len(r.Tools) > 128 {
 		return nil, errors.New("tools: at most 128")
 	}

@@ -132,9 +132,6 @@ func (geminiWire) read(body []byte) (*Request, error) {
 	if called > 0 {
 		return nil, errors.New("contents: function calls at the end without responses")
 	}
-	if err := checkNames(r.Tools); err != nil {
-		return nil, err
-	}
 	return r, nil
 }
 

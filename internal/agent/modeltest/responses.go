@@ -80,9 +80,6 @@ func (responsesWire) read(body []byte) (*Request, error) {
 	if len(open) > 0 {
 		return nil, errors.New("input: no tool output found for a function call")
 	}
-	if err := checkNames(r.Tools); err != nil {
-		return nil, err
-	}
 	return r, nil
 }
 

@@ -92,14 +92,14 @@ func New(script Script) *Server { return &Server{script: script} }
 func (s *Server) Asked() []*Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]*Request(nil), s.asked...)
+	return slices.Clone(s.asked)
 }
 
 // Refused returns the reasons of the requests that were rejected with 400.
 func (s *Server) Refused() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]string(nil), s.refused...)
+	return slices.Clone(s.refused)
 }
 
 // wire implements one API.
@@ -151,6 +151,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	request, err := api.read(body)
+	if err == nil {
+		err = checkNames(request.Tools)
+	}
 	if err == nil && s.ByHistory {
 		s.at, s.last, s.signed = 0, nil, nil
 		for s.at < request.Answers {
@@ -169,9 +172,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		s.refused = append(s.refused, err.Error())
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusBadRequest)
-		_ = json.NewEncoder(w).Encode(map[string]any{"type": "error", "error": map[string]any{"type": "invalid_request_error", "message": err.Error()}})
+		writeJSON(w, http.StatusBadRequest, fault("invalid_request_error", err.Error()))
 		return
 	}
 	s.answer(w, api, &t, stream, request)
@@ -215,22 +216,19 @@ func (s *Server) answer(w http.ResponseWriter, api wire, t *Turn, stream bool, r
 		if f.RetryAfter != "" {
 			w.Header().Set("Retry-After", f.RetryAfter)
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(f.Status)
-		_ = json.NewEncoder(w).Encode(map[string]any{"type": "error", "error": map[string]any{"type": f.Type, "message": "not now"}})
+		writeJSON(w, f.Status, fault(f.Type, "not now"))
 		return
 	}
 	if !stream {
 		s.asked = append(s.asked, request)
 		s.recordAnswer(api, *t)
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(api.whole(t, n))
+		writeJSON(w, http.StatusOK, api.whole(t, n))
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	if t.Fault != nil {
 		s.at++
-		writeEvent(w, event{"error", map[string]any{"type": "error", "error": map[string]any{"type": t.Fault.Type, "message": "not now"}}})
+		writeEvent(w, event{"error", fault(t.Fault.Type, "not now")})
 		return
 	}
 	given := *t
@@ -251,6 +249,17 @@ func (s *Server) answer(w http.ResponseWriter, api wire, t *Turn, stream bool, r
 	for _, e := range events {
 		writeEvent(w, e)
 	}
+}
+
+// fault returns an error in the form of Anthropic, which has the members that the others read.
+func fault(kind, message string) any {
+	return map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": message}}
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
 }
 
 func writeEvent(w io.Writer, e event) {
