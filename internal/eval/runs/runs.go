@@ -80,9 +80,9 @@ func (s *Folder) List() (runs []Run, all int, err error) {
 		return nil, 0, schema.Errorf(schema.KindUnavailable, "The folder of evaluations cannot be read; check front_door.evaluations: %w", err)
 	}
 	type found struct {
-		name string
-		info fs.FileInfo
-		is   bool // the file is the report
+		name     string
+		info     fs.FileInfo // of the report, or if there is none, of another file of the run
+		isReport bool
 	}
 	var candidates []found
 	for _, f := range folders {
@@ -104,8 +104,9 @@ func (s *Folder) List() (runs []Run, all int, err error) {
 	seen := make(map[string]entry)
 	for _, c := range candidates[:min(len(candidates), maxRuns)] {
 		e, ok := s.known[c.name]
-		if !ok || !e.at.Equal(c.info.ModTime()) || e.size != c.info.Size() || e.run.Scored != c.is {
-			e = entry{c.info.ModTime(), c.info.Size(), read(root, c.name, c.info.ModTime(), c.is)}
+		// A report that could not be read is not scored here, so it is read again.
+		if !ok || !e.at.Equal(c.info.ModTime()) || e.size != c.info.Size() || e.run.Scored != c.isReport {
+			e = entry{c.info.ModTime(), c.info.Size(), read(root, c.name, c.info.ModTime(), c.isReport)}
 		}
 		seen[c.name] = e
 		runs = append(runs, e.run)

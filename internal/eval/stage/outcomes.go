@@ -138,7 +138,7 @@ func (o *Outcomes) of(sample *eval.Sample, r *eval.Response, names *eval.Names, 
 	if answer == nil {
 		answer = &outcome{} // all answers were run, and this one has no calls
 	}
-	if !answer.are(&own) {
+	if !answer.ranExactly(&own) {
 		return nil
 	}
 	e := &eval.Execution{Calls: len(own.calls) + own.refused, Refused: own.refused}
@@ -164,7 +164,7 @@ func (o *Outcomes) of(sample *eval.Sample, r *eval.Response, names *eval.Names, 
 func (o *Outcomes) compare(e *eval.Execution, sample *eval.Sample, answer *outcome) {
 	labels := o.labels[AnswerKey{sample.ID, 0}]
 	own := Target{}.labelCalls(sample)
-	if labels == nil || labels.masked() != "" || !labels.are(&own) {
+	if labels == nil || labels.masked() != "" || !labels.ranExactly(&own) {
 		return
 	}
 	if len(labels.results) > 0 {
@@ -193,8 +193,8 @@ func (o *outcome) stateful() bool { return len(o.states) > 0 }
 // lastState returns the last state that was read.
 func (o *outcome) lastState() *resultLine { return o.states[len(o.states)-1] }
 
-// are reports whether exactly these calls were run, in these turns. Their servers are ignored.
-func (o *outcome) are(own *ownCalls) bool {
+// ranExactly reports whether exactly these calls were run, in these turns. Their servers are ignored.
+func (o *outcome) ranExactly(own *ownCalls) bool {
 	if own.turns > 0 && o.stateful() && !slices.Equal(o.ends, own.ends()) {
 		return false
 	}

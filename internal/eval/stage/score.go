@@ -78,7 +78,7 @@ func Run(ctx context.Context, samples []Sample, responses []Response, outcomes *
 			return nil
 		}
 		computed.Add(1)
-		score, err := one(w, outcomes, settings)
+		score, err := scoreOne(w, outcomes, settings)
 		if err != nil {
 			return err
 		}
@@ -154,8 +154,8 @@ func first(samples []Sample) string {
 	return samples[0].ID
 }
 
-// one scores one answer.
-func one(w *answer, outcomes *Outcomes, settings Settings) (Score, error) {
+// scoreOne scores one answer.
+func scoreOne(w *answer, outcomes *Outcomes, settings Settings) (Score, error) {
 	prepared := w.prepared()
 	if w.response.Error != "" {
 		return unanswered(w, prepared, outcomes, settings), nil
