@@ -143,6 +143,9 @@ type Usage struct {
 	Output int64 `json:"output_tokens"`
 }
 
+// Add adds other tokens.
+func (u *Usage) Add(other Usage) { u.Input, u.Output = u.Input+other.Input, u.Output+other.Output }
+
 // Digest returns the SHA-256 of parts in hexadecimal with the prefix "sha256:". It depends on the
 // boundaries of the parts.
 func Digest(parts ...[]byte) string {

@@ -129,7 +129,7 @@ func (o *Options) all(ctx context.Context, open []question, file *jsonlog.File, 
 		}
 		out.Asked, row = out.Asked+1, 0
 		if r.Usage != nil {
-			out.Usage.Input, out.Usage.Output = out.Usage.Input+r.Usage.Input, out.Usage.Output+r.Usage.Output
+			out.Usage.Add(*r.Usage)
 		}
 		return out.Asked + out.Failed
 	}

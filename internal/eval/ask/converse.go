@@ -61,16 +61,12 @@ func (o *Options) prepareTurns(q *question) error {
 	} else if q.request.Tools, q.names, err = o.tools(q.sample.Tools); err != nil {
 		return err
 	}
-	raw, err := json.Marshal(struct {
+	q.digest, err = o.digest(struct {
 		Request *model.Request
 		Turns   [][]json.RawMessage
 		Later   map[string]int
 	}{q.request, q.turns, laterOf(&q.sample.Sample)})
-	if err != nil {
-		return fmt.Errorf("writing the request: %w", err)
-	}
-	q.digest = eval.Digest([]byte(o.Name), []byte(o.Wire.Format()), raw)
-	return nil
+	return err
 }
 
 // turnsOf returns the number of turns of a conversation.
@@ -134,7 +130,7 @@ func (o *Options) turn(ctx context.Context, q *question, names *eval.Names, requ
 			r.Usage = nil
 		}
 		if r.Usage != nil {
-			r.Usage.Input, r.Usage.Output = r.Usage.Input+answer.Usage.Input, r.Usage.Output+answer.Usage.Output
+			r.Usage.Add(eval.Usage{Input: answer.Usage.Input, Output: answer.Usage.Output})
 		}
 		step := eval.Step{Text: answer.Text}
 		request.Messages = append(request.Messages, answer.Messages...)

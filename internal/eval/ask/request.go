@@ -2,6 +2,7 @@ package ask
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -32,36 +33,32 @@ The tools, one a line:
 `
 )
 
-// prepare creates the request of a question.
-func (o *Options) prepare(q *question) error {
+// prepare creates the request of a question. Instructions and answers in a conversation of a data
+// set are left out, because they belong to another model.
+func (o *Options) prepare(q *question) (err error) {
 	if q.sample.Converses() {
 		return o.prepareTurns(q)
 	}
-	messages, err := o.messages(&q.sample.Sample)
-	if err != nil {
-		return err
+	if q.sample.Question == "" {
+		return errors.New("it has no question in plain text")
 	}
-	q.request = &model.Request{System: systemCalls, Messages: messages, MaxOutput: o.MaxOutput}
+	q.request = &model.Request{System: systemCalls, Messages: []json.RawMessage{o.Wire.User(q.sample.Question)}, MaxOutput: o.MaxOutput}
 	if o.Text {
 		q.request.System = systemText + toolLines(q.sample.Tools)
 	} else if q.request.Tools, q.names, err = o.tools(q.sample.Tools); err != nil {
 		return err
 	}
-	raw, err := json.Marshal(q.request)
-	if err != nil {
-		return fmt.Errorf("writing the request: %w", err)
-	}
-	q.digest = eval.Digest([]byte(o.Name), []byte(o.Wire.Format()), raw)
-	return nil
+	q.digest, err = o.digest(q.request)
+	return err
 }
 
-// messages returns the user's messages of the sample. Instructions and answers in a conversation of
-// a data set are left out, because they belong to another model.
-func (o *Options) messages(s *eval.Sample) ([]json.RawMessage, error) {
-	if s.Question == "" {
-		return nil, fmt.Errorf("it has no question in plain text")
+// digest returns the digest of a request and of the model that it is for.
+func (o *Options) digest(request any) (string, error) {
+	raw, err := json.Marshal(request)
+	if err != nil {
+		return "", fmt.Errorf("writing the request: %w", err)
 	}
-	return []json.RawMessage{o.Wire.User(s.Question)}, nil
+	return eval.Digest([]byte(o.Name), []byte(o.Wire.Format()), raw), nil
 }
 
 // tools returns the tools in the format of the API, and a map from the name of each there to its
