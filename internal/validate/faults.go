@@ -41,20 +41,15 @@ type faultList struct {
 	faults []schema.Fault
 }
 
-func (l *faultList) put(e *jsonschema.ValidationError, message string) {
-	l.faults = append(l.faults, schema.Fault{Pointer: pointer(e.InstanceLocation), Message: message})
-}
-
-func (l *faultList) putUnder(e *jsonschema.ValidationError, name, message string) {
-	l.faults = append(l.faults, schema.Fault{
-		Pointer: pointer(append(slices.Clone(e.InstanceLocation), name)), Message: message})
+func (l *faultList) put(place []string, message string) {
+	l.faults = append(l.faults, schema.Fault{Pointer: pointer(place), Message: message})
 }
 
 func (l *faultList) add(e *jsonschema.ValidationError) {
 	switch k := e.ErrorKind.(type) {
 	case *kind.Schema, *kind.Group, *kind.AllOf, *kind.Reference:
 		if len(e.Causes) == 0 {
-			l.put(e, "expected a value that matches the schema")
+			l.put(e.InstanceLocation, "expected a value that matches the schema")
 		}
 		for _, cause := range e.Causes {
 			l.add(cause)
@@ -63,7 +58,7 @@ func (l *faultList) add(e *jsonschema.ValidationError) {
 		l.addChoice(e)
 	case *kind.OneOf:
 		if len(k.Subschemas) > 0 {
-			l.put(e, "expected to match exactly one of the alternatives, but matches more")
+			l.put(e.InstanceLocation, "expected to match exactly one of the alternatives, but matches more")
 			return
 		}
 		l.addChoice(e)
@@ -75,12 +70,12 @@ func (l *faultList) add(e *jsonschema.ValidationError) {
 		l.addMissing(e, k.Missing, k.Prop)
 	case *kind.AdditionalProperties:
 		for _, name := range k.Properties {
-			l.putUnder(e, name, "unexpected property")
+			l.put(append(slices.Clone(e.InstanceLocation), name), "unexpected property")
 		}
 	case *kind.PropertyNames:
 		l.addName(e, k.Property)
 	default:
-		l.put(e, expected(e.ErrorKind))
+		l.put(e.InstanceLocation, expected(e.ErrorKind))
 	}
 }
 
@@ -90,7 +85,7 @@ func (l *faultList) addMissing(e *jsonschema.ValidationError, missing []string, 
 		if because != "" {
 			message += ", because there is " + quoted(because)
 		}
-		l.put(e, message)
+		l.put(e.InstanceLocation, message)
 	}
 }
 
@@ -101,11 +96,11 @@ func (l *faultList) addName(e *jsonschema.ValidationError, name string) {
 	const message = "expected another property name"
 	if len(l.faults) < 4*maxFaults { // each search walks all arguments
 		if places := holders(l.doc, name, len(e.InstanceLocation)); len(places) == 1 {
-			l.faults = append(l.faults, schema.Fault{Pointer: pointer(append(places[0], name)), Message: message})
+			l.put(append(places[0], name), message)
 			return
 		}
 	}
-	l.faults = append(l.faults, schema.Fault{Message: message + " in place of " + quoted(name)})
+	l.put(nil, message+" in place of "+quoted(name))
 }
 
 // holders returns the places of the first two objects at the given depth of doc that have the property.
@@ -157,11 +152,11 @@ func (l *faultList) addChoice(e *jsonschema.ValidationError) {
 	switch len(other) {
 	case 0:
 		slices.Sort(types)
-		l.put(e, expectedType(slices.Compact(types)))
+		l.put(e.InstanceLocation, expectedType(slices.Compact(types)))
 	case 1:
 		l.add(other[0])
 	default:
-		l.put(e, fmt.Sprintf("expected to match one of %d alternatives", len(e.Causes)))
+		l.put(e.InstanceLocation, fmt.Sprintf("expected to match one of %d alternatives", len(e.Causes)))
 	}
 }
 
