@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/eval"
+	"github.com/callyard/callyard/internal/kit/notnull"
 	"github.com/callyard/callyard/internal/kit/rawjson"
 )
 
@@ -81,10 +82,7 @@ func (r *record) turns(sample *eval.Sample) error {
 			sample.Expect(name)
 		}
 	}
-	sample.Question = r.Turns[0].Question
-	if sample.Expected == nil {
-		sample.Expected = []string{}
-	}
+	sample.Question, sample.Expected = r.Turns[0].Question, notnull.List(sample.Expected)
 	raw, err := json.Marshal(messages)
 	if err != nil {
 		return fmt.Errorf("encoding the questions: %w", err)

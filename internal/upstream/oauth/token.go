@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/callyard/callyard/internal/kit/notnull"
 	"github.com/callyard/callyard/internal/kit/urls"
 )
 
@@ -199,9 +200,7 @@ func readToken(status int, text []byte, now time.Time) (*Token, error) {
 		t.Expires = now.Add(time.Duration(min(seconds, 10*365*24*3600)) * time.Second)
 	}
 	if a.Scope != nil {
-		if t.Scopes = scopes(*a.Scope); t.Scopes == nil {
-			t.Scopes = []string{}
-		}
+		t.Scopes = notnull.List(scopes(*a.Scope))
 	}
 	return t, nil
 }
