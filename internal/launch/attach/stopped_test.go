@@ -21,7 +21,8 @@ import (
 // echoVariable makes the test program a process that returns the messages of a program.
 const echoVariable = "CALLYARD_ATTACH_ECHO"
 
-const echoPings = time.Second
+// echoPings is long, because the program is disconnected if this process, too, stands still for two periods.
+const echoPings = 3 * time.Second
 
 func serveEcho() {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -98,10 +99,10 @@ func TestAProgramStaysConnectedToAProcessThatWasStopped(t *testing.T) {
 	if err := process.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(3 * echoPings)
+	<-time.After(2*echoPings + time.Second)
 	if err := process.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(echoPings / 4) // the program sends nothing at first
+	<-time.After(echoPings / 8) // the program sends nothing at first
 	echo("after")
 }
