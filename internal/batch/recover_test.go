@@ -6,6 +6,7 @@ import (
 
 	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/store/journal"
+	"github.com/callyard/callyard/pkg/bus"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
 
@@ -82,4 +83,26 @@ func TestCallbacksOfEndedCallsDoNotDelayTheRecovery(t *testing.T) {
 	stop()
 	js.stop()
 	work.Wait()
+}
+
+// Its outcome is unknown because its worker is gone, and not because its record is lost.
+func TestSentCallIsNotLostWhileAReplicaLags(t *testing.T) {
+	srv := bustest.Start(t)
+	conn := srv.Connect(t, "frontdoor")
+	o, _, stop, _ := workingOn(t, conn, nil)
+	defer stop()
+	sends(t, conn, o)
+	dead := sealedBatch(t, o, 1)
+	if err := dead.Intend(t.Context(), journal.Intent(0, 1, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	if err := dead.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	j := newJob(o, testIDs, claimed(t, o, dead.ID()))
+	srv.Lag(t, bus.StreamCalls)
+	if err := j.recovery.run(j.l.owned.Progress().Open()); err != nil || j.losses.found.Load() {
+		t.Errorf("records are lost: %v, %v", j.losses.found.Load(), err)
+	}
+	j.l.window.wait()
 }

@@ -45,3 +45,22 @@ func TestResultsAreReadPastAReplicaThatLags(t *testing.T) {
 		t.Errorf("the result of call 1 is %+v: %v", r, err)
 	}
 }
+
+func TestCallsAreFoundPastAReplicaThatLags(t *testing.T) {
+	server := bustest.Start(t)
+	s := open(t, server.Connect(t, "test"), journal.Options{})
+	id, w := begin(t, s)
+	for i := range 2 {
+		_, err := w.Append(t.Context(), calls(i, 1))
+		ok(t, err)
+	}
+	server.Lag(t, "callyard_calls")
+	for i := range uint64(2) {
+		if c, err := s.FindCall(t.Context(), schema.AllTenants(), id, i); err != nil || c.Index != i {
+			t.Errorf("call %d: %+v, %v", i, c, err)
+		}
+	}
+	if _, err := s.FindCall(t.Context(), schema.AllTenants(), id, 2); schema.KindOf(err) != schema.KindNotFound {
+		t.Errorf("a call that does not exist: %v", err)
+	}
+}

@@ -106,6 +106,19 @@ func (r *reader) read(ctx context.Context, index uint64, most int) ([]CallRecord
 	return found, nil
 }
 
+// confirmed reads the call at index from the leader, for a call that a replica does not have. It returns none if
+// there is none.
+func (r *reader) confirmed(ctx context.Context, index uint64) ([]CallRecord, error) {
+	m, err := r.logs.confirm(ctx, r.id, index)
+	if err != nil || m.Sequence == 0 {
+		return nil, err
+	}
+	r.mu.Lock()
+	r.sequence, r.messages, r.records, r.next = m.Sequence+1, []bus.Message{m}, nil, index
+	r.mu.Unlock()
+	return r.read(ctx, index, 1)
+}
+
 // page reads the next messages.
 func (r *reader) page(ctx context.Context) ([]bus.Message, error) {
 	if r.subscribe != nil {
@@ -164,7 +177,7 @@ func (s *Store) CallsFrom(ctx context.Context, tenant schema.TenantID, id schema
 	return all, nil
 }
 
-// FindCall reads one call of the tenants by its journal and index. Errors: [schema.KindNotFound]; a
+// FindCall reads one call of the tenants by its journal and index. The leader confirms that there is none. Errors: [schema.KindNotFound]; a
 // [*GapError] if it was lost.
 func (s *Store) FindCall(ctx context.Context, of schema.Tenants, id schema.BatchID, index uint64) (*CallRecord, error) {
 	r, within, err := readerOf(ctx, s, of, id)
@@ -172,6 +185,9 @@ func (s *Store) FindCall(ctx context.Context, of schema.Tenants, id schema.Batch
 		return nil, err
 	}
 	found, err := r.read(ctx, index, 1)
+	if err == nil && len(found) == 0 {
+		found, err = r.confirmed(ctx, index)
+	}
 	if err != nil {
 		return nil, err
 	}
