@@ -22,6 +22,7 @@ const (
 	ownSweep = 10 * time.Second
 	ownGrow  = 250 * time.Millisecond // wait without a free session before a caller gets one more
 	ownWait  = 30 * time.Second       // wait for a session; the default of front_door.max_wait
+	ownLevel = 2 * time.Second        // wait for the server to accept a level of log messages
 )
 
 // Own holds sessions that belong to one caller each and serve one call at a time, so that
@@ -130,16 +131,20 @@ func declared(capabilities []byte) *mcp.ClientCapabilities {
 }
 
 // setLevel sets the level of the log messages that the server sends, if it supports logging. If
-// that fails, the call runs without log messages.
+// that fails, the calls of this session run without log messages.
 func (o *Owned) setLevel(ctx context.Context, level string) {
 	caps := o.s.about.Capabilities
 	if level == "" || level == o.level || caps == nil || caps.Logging == nil { //nolint:staticcheck // deprecated in 2026-07-28, and what the older revisions have
 		return
 	}
 	params := append(rawjson.AppendText([]byte(`{"level":`), level), '}')
-	if _, err := o.s.ask(ctx, mcpwire.MethodSetLevel, params); err == nil {
-		o.level = level
+	asking, cancel := context.WithTimeout(ctx, ownLevel)
+	defer cancel()
+	_, err := o.s.ask(asking, mcpwire.MethodSetLevel, params)
+	if err != nil {
+		o.pool.log.Debug("the server did not accept the level of log messages", "level", level, "error", o.pool.plain(err))
 	}
+	o.level = level // also after an error: asking again with each call would not help
 }
 
 // Release returns a session. again means that its last call ended with an answer, so that nothing

@@ -396,3 +396,27 @@ func TestResourceUpdatesAreReportedWhileWatched(t *testing.T) {
 		break
 	}
 }
+
+func TestACallDoesNotWaitForAServerThatIgnoresItsLogLevel(t *testing.T) {
+	t.Parallel()
+	o := OpenOwn(Config{Spec: scripted("unleveled")}, launcher(t), slog.New(slog.DiscardHandler))
+	defer o.Close()
+	caller := Caller{ID: "a", Level: "info"}
+	brief, cancel := context.WithTimeout(t.Context(), ownLevel/2)
+	defer cancel()
+	if one, err := o.Take(brief, caller); schema.KindOf(err) != schema.KindUnavailable && schema.KindOf(err) != schema.KindServerFailed {
+		t.Errorf("after the time of its call: %v, %v", one, err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for range 2 {
+		one, err := o.Take(ctx, caller)
+		if err != nil {
+			t.Fatal(err)
+		}
+		over := make(chan Outcome, 1)
+		one.Do(&Request{Name: "echo", Said: func(int64, []byte) bool { return true }}, func(_ *Request, out Outcome) { over <- out })
+		must(t, <-over)
+		o.Release(one, true)
+	}
+}

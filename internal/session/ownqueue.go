@@ -39,6 +39,10 @@ func (o *Own) Take(ctx context.Context, c Caller) (*Owned, error) {
 		}
 	}
 	one.setLevel(ctx, c.Level)
+	if ctx.Err() != nil {
+		o.Release(one, false)
+		return nil, o.refusal("The session with the server %q was not ready in time; the call did not start.", o.cfg.Spec.ID)
+	}
 	return one, nil
 }
 

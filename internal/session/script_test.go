@@ -154,6 +154,9 @@ func (s *script) handle(m *scriptMessage, line []byte) {
 		switch s.mode {
 		case "half":
 			return
+		case "unleveled": // it does not answer logging/setLevel
+			s.result(m.ID, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{}},"serverInfo":{"name":"script","version":"1"}}`)
+			return
 		case "wordy":
 			s.print(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"no licence %s"}}`, m.ID, strings.Repeat("é", 1<<20))
 			return
