@@ -134,7 +134,7 @@ func (s *session) incoming(f *frame) {
 		return
 	}
 	if len(f.id) > 0 && string(f.id) != "null" {
-		s.link.post(appendReply(nil, f))
+		s.reply(appendReply(nil, f))
 		return
 	}
 	switch string(method) {
@@ -149,6 +149,15 @@ func (s *session) incoming(f *frame) {
 	case `"` + mcpwire.NotifyResourceUpdated + `"`:
 		s.pool.subscriptions.updated(member(f.params, "uri"))
 	}
+}
+
+// reply sends the reply to a request of the server. It does not wait for the server.
+func (s *session) reply(body []byte) {
+	if l, remote := s.link.(*remoteLink); remote {
+		l.reply(body)
+		return
+	}
+	s.link.post(body)
 }
 
 // progress passes a progress notification to the call that asked for it.

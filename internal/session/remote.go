@@ -24,6 +24,7 @@ import (
 
 const (
 	postTime   = 10 * time.Second // for messages without a waiting caller
+	maxReplied = 16               // replies to requests of the server that are sent at once
 	maxResumes = 5                // consecutive attempts without a new event
 	drainTime  = 250 * time.Millisecond
 	resumeWait = time.Second // if the server does not send a retry time
@@ -40,12 +41,13 @@ type remoteLink struct {
 	ctx      context.Context
 	end      context.CancelFunc
 	work     sync.WaitGroup
-	hears    atomic.Bool // the server has opened the GET stream
-	spoke    atomic.Bool // the server has sent something on it
+	replies  chan struct{} // semaphore for maxReplied
+	hears    atomic.Bool   // the server has opened the GET stream
+	spoke    atomic.Bool   // the server has sent something on it
 }
 
 func newRemoteLink(s *session, client *http.Client, protocol, id string) *remoteLink {
-	l := &remoteLink{s: s, client: client, url: s.pool.cfg.Spec.URL, protocol: protocol, id: id}
+	l := &remoteLink{s: s, client: client, url: s.pool.cfg.Spec.URL, protocol: protocol, id: id, replies: make(chan struct{}, maxReplied)}
 	l.ctx, l.end = context.WithCancel(context.Background())
 	s.link = l
 	return l
@@ -298,6 +300,17 @@ func (l *remoteLink) post(body []byte) {
 	if resp, _, err := postMessage(ctx, l.client, l.url, l.header(nil), body); err == nil {
 		drain(resp, cancel)
 	}
+}
+
+// reply sends the reply to a request of the server. The goroutine that read the request belongs to l.work.
+// It continues to read meanwhile, because the server may take the reply only after its answer to the
+// call. A server that takes no replies is read no further once it has maxReplied open requests.
+func (l *remoteLink) reply(body []byte) {
+	l.replies <- struct{}{}
+	l.work.Go(func() {
+		defer func() { <-l.replies }()
+		l.post(body)
+	})
 }
 
 func (l *remoteLink) cancel(r *Running, id int64, reason string) {

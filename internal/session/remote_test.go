@@ -33,6 +33,8 @@ type remoteServer struct {
 	forgot bool
 	posted []string      // bodies of messages that are not requests
 	absent int           // answers to a GET that fail before the next one succeeds
+	late   chan struct{} // if not nil, messages that are not requests are taken when it is closed
+	left   int           // such messages whose client did not wait
 	stop   chan struct{} // closed when calls may end
 	hung   chan struct{} // signaled when the client has disconnected from a hanging call
 }
@@ -107,6 +109,18 @@ func (s *remoteServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.call(w, r, &m, answer)
 	default:
 		s.mu.Lock()
+		late := s.late
+		s.mu.Unlock()
+		if late != nil {
+			select {
+			case <-late:
+			case <-r.Context().Done():
+				s.mu.Lock()
+				s.left++
+				s.mu.Unlock()
+			}
+		}
+		s.mu.Lock()
 		s.posted = append(s.posted, string(body))
 		s.mu.Unlock()
 		w.WriteHeader(http.StatusAccepted)
@@ -149,6 +163,9 @@ func (s *remoteServer) call(w http.ResponseWriter, r *http.Request, m *scriptMes
 		stream("data: {\"method\":\"notifications/message\"}\n\n")
 	case "later": // closes the stream and lets the client reconnect
 		stream("id: e1\nretry: 5\ndata:\n\n")
+	case "ping": // and may take the reply later
+		stream("data: {\"jsonrpc\":\"2.0\",\"id\":\"p0\",\"method\":\"ping\"}\n\n")
+		stream("data: {\"id\":%s,\"result\":{}}\n\n", m.ID)
 	case "half": // breaks off within the answer, and sends it again to a client that did not get it
 		stream("id: e1\nretry: 5\ndata:\n\nid: e2\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"res", m.ID)
 	case "hang":
@@ -322,6 +339,29 @@ func TestAStreamIsResumedAfterFailedAttempts(t *testing.T) {
 	s.absent = 100
 	s.mu.Unlock()
 	wantKind(t, p.call("later", "{}"), schema.KindOutcomeUnknown, true)
+}
+
+func TestAnAnswerDoesNotWaitForTheRepliesToItsServer(t *testing.T) {
+	s, spec := newRemoteServer(t, false)
+	p := open(t, Config{Spec: spec})
+	p.ready()
+	late := make(chan struct{})
+	s.mu.Lock()
+	s.late = late
+	s.mu.Unlock()
+	_, wait := p.begin(&Request{Name: "ping"})
+	must(t, wait())
+	s.mu.Lock()
+	if s.left > 0 {
+		t.Errorf("the call ended after %d replies were given up", s.left)
+	}
+	s.mu.Unlock()
+	close(late)
+	polltest.Until(t, "the reply arrives", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return strings.Contains(strings.Join(s.posted, ""), `"id":"p0"`)
+	})
 }
 
 func TestLostRemoteSessionIsReplaced(t *testing.T) {
