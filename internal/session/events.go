@@ -47,12 +47,14 @@ type eventLink struct {
 	in     *sse.Reader
 	body   io.Closer
 	work   sync.WaitGroup
+	// replies is a semaphore for maxReplied.
+	replies chan struct{}
 }
 
 // newEventLink opens the event stream. ctx bounds the opening only.
 func newEventLink(ctx context.Context, s *session, client *http.Client) (*eventLink, error) {
 	spec := &s.pool.cfg.Spec
-	l := &eventLink{s: s, client: client}
+	l := &eventLink{s: s, client: client, replies: make(chan struct{}, maxReplied)}
 	l.ctx, l.end = context.WithCancel(context.Background())
 	stop := context.AfterFunc(ctx, l.end)
 	in, err := l.open(spec.URL)
@@ -165,6 +167,22 @@ func (l *eventLink) post(body []byte) {
 		return
 	}
 	l.work.Go(func() {
+		ctx, cancel := context.WithTimeout(l.ctx, postTime)
+		defer cancel()
+		l.push(ctx, body)
+	})
+}
+
+// reply sends the reply to a request of the server. It is dropped if the server has not taken maxReplied
+// earlier ones: the stream with the answers of all calls must be read on.
+func (l *eventLink) reply(body []byte) {
+	select {
+	case l.replies <- struct{}{}:
+	default:
+		return
+	}
+	l.work.Go(func() { // the goroutine that read the request belongs to l.work
+		defer func() { <-l.replies }()
 		ctx, cancel := context.WithTimeout(l.ctx, postTime)
 		defer cancel()
 		l.push(ctx, body)

@@ -153,7 +153,7 @@ func (s *session) incoming(f *frame) {
 
 // reply sends the reply to a request of the server. It does not wait for the server.
 func (s *session) reply(body []byte) {
-	if l, remote := s.link.(*remoteLink); remote {
+	if l, ok := s.link.(interface{ reply(body []byte) }); ok {
 		l.reply(body)
 		return
 	}
