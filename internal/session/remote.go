@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -102,7 +103,7 @@ func (l *remoteLink) exchange(ctx context.Context, r *Running, id int64) (Outcom
 		return o, nil
 	}
 	if resp.StatusCode/100 != 2 {
-		return l.refusal(resp), resp
+		return l.refusal(resp, id), resp
 	}
 	switch kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind {
 	case "application/json":
@@ -253,10 +254,10 @@ func (l *remoteLink) lost(code int, text []byte) bool {
 
 // refusal returns the outcome of an HTTP error. A JSON-RPC error in the body is the answer. Other
 // bodies of gateways and authorization servers have a member "error" too, but no "jsonrpc".
-func (l *remoteLink) refusal(resp *http.Response) Outcome {
+func (l *remoteLink) refusal(resp *http.Response, id int64) Outcome {
 	cfg := &l.s.pool.cfg
 	text, _ := readAll(resp.Body, resp.ContentLength, frameHeadroom) // a body that cannot be read counts as empty
-	if l.lost(resp.StatusCode, text) {
+	if l.lost(resp.StatusCode, text) && (resp.StatusCode == http.StatusNotFound || !refusesCall(text, id)) {
 		l.s.retire(errForgotten)
 		return Outcome{lost: true, Err: &schema.Error{Kind: schema.KindServerFailed, Retryable: true,
 			Detail: fmt.Sprintf("The server %q no longer knows the session; a new one is being opened. The call did not start.", cfg.Spec.ID)}}
@@ -267,6 +268,22 @@ func (l *remoteLink) refusal(resp *http.Response) Outcome {
 		return Outcome{Started: true, Err: rpcFault(cfg.Spec.ID, f.fault)}
 	}
 	return refused(cfg, resp)
+}
+
+// refusesCall reports whether a body is the JSON-RPC error of the call with the id, and not one of the
+// transport: those have no id of a call, or one of the codes that servers use for them. An error about the
+// arguments may well name a session.
+func refusesCall(text []byte, id int64) bool {
+	var scan scanner
+	var f frame
+	if !scan.frame(text, &f) || f.fault == nil || ownRequestID(f.id) != id {
+		return false
+	}
+	var fault struct{ Code int64 }
+	if json.Unmarshal(f.fault, &fault) != nil {
+		return false
+	}
+	return fault.Code != mcpwire.CodeInvalidRequest && (fault.Code < -32099 || fault.Code > -32000)
 }
 
 // header returns the headers for a request, or for a message without one if req is nil.

@@ -187,6 +187,11 @@ func (s *remoteServer) call(w http.ResponseWriter, r *http.Request, m *scriptMes
 		if err == nil {
 			c.Close()
 		}
+	case "badargs", "nosession":
+		code := map[string]int{"badargs": -32602, "nosession": -32000}[params.Name]
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"no valid session_id"}}`, m.ID, code)
 	case "rpcerror":
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
@@ -390,6 +395,19 @@ func TestLostRemoteSessionIsReplaced(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the server was not hung up on")
 	}
+}
+
+func TestAnErrorAboutTheArgumentsDoesNotCostTheSession(t *testing.T) {
+	s, spec := newRemoteServer(t, false)
+	p := open(t, Config{Spec: spec})
+	wantKind(t, p.call("badargs", "{}"), schema.KindProtocol, true)
+	must(t, p.call("odd", "{}"))
+	s.mu.Lock()
+	if n := len(s.seen); n != 2 || s.seen[1].Get("Mcp-Session-Id") != "s1" {
+		t.Errorf("%d requests came, the last to session %q", n, s.seen[n-1].Get("Mcp-Session-Id"))
+	}
+	s.mu.Unlock()
+	wantKind(t, p.call("nosession", "{}"), schema.KindServerFailed, false)
 }
 
 func TestCancelReachesARemoteServerWhoseSessionIsReplaced(t *testing.T) {
