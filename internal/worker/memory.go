@@ -3,7 +3,6 @@ package worker
 import (
 	"bytes"
 	"crypto/sha256"
-	"slices"
 	"sync"
 	"time"
 
@@ -49,7 +48,7 @@ type memory struct {
 	size   int // bytes of all chained calls
 	count  int
 	seen   duplicateFilter
-	given  promises
+	lost   lostMessages
 }
 
 // rememberedCall is one remembered call.
@@ -57,7 +56,7 @@ type rememberedCall struct {
 	id    schema.CallID
 	state bus.OutcomeState
 	seq   uint64 // number of the message that is running, or was the last one
-	// only, if set, is the router that last asked about the call. The call is refused if it comes
+	// only, if set, is the router that last took over the call. The call is refused if it comes
 	// from another router, because that router no longer owns it.
 	only  bus.ReplyTo
 	out   session.Outcome // if ended; Body is never changed
@@ -93,11 +92,11 @@ func newBriefMemory(worker schema.WorkerID, now time.Time) *memory {
 func (m *memory) begin(id schema.CallID, seq uint64, from bus.ReplyTo, now time.Time) *schema.Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k, given := m.calls[id], m.given.calls[id]
-	if k != nil && k.only != "" && k.only != from || given != nil && given.only != from {
+	k := m.calls[id]
+	if k != nil && k.only != "" && k.only != from {
 		return schema.Errorf(schema.KindConflict, "Another front door took over this call; worker %s did not start it again.", m.worker)
 	}
-	if given != nil && slices.Contains(given.lost, seq) {
+	if m.lost.has(seq) {
 		return schema.Errorf(schema.KindConflict, "Worker %s had reported that it did not receive this call; it did not start.", m.worker)
 	}
 	m.seen.add(id, now)
@@ -152,12 +151,14 @@ func (m *memory) keepable(id schema.CallID, out session.Outcome) (session.Outcom
 }
 
 // asked returns the outcomes of the calls, in their order. From then on, calls that are not running
-// are refused if they come from any router but the one that asks.
+// are refused if they come from any router but the one that asks. If the router asks about messages of its
+// own, these messages are refused instead, if they did not arrive.
 func (m *memory) asked(q *bus.OutcomeQuery, from bus.ReplyTo, now time.Time) []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.trim(now)
 	var answer []byte
+	own := len(q.Seqs) == len(q.CallIDs)
 	for i, id := range q.CallIDs {
 		f := bus.Outcome{CallID: id}
 		k := m.calls[id]
@@ -170,15 +171,13 @@ func (m *memory) asked(q *bus.OutcomeQuery, from bus.ReplyTo, now time.Time) []b
 			m.calls[id] = k
 			m.chain(k, from)
 		}
-		k.only = from
 		f.State = k.state
-		if k.state == bus.OutcomeNever {
-			seq := uint64(0)
-			if len(q.Seqs) == len(q.CallIDs) {
-				seq = q.Seqs[i]
-			}
-			if f.Refused = seq != 0; !m.given.give(id, from, seq, now) {
-				f.State, f.Refused = bus.OutcomeForgotten, false
+		switch {
+		case !own: // it takes over the call
+			k.only = from
+		case k.state == bus.OutcomeNever:
+			if f.Refused = m.lost.add(q.Seqs[i], now); !f.Refused {
+				f.State = bus.OutcomeForgotten
 			}
 		}
 		if k.state == bus.OutcomeEnded {
@@ -247,9 +246,9 @@ func (m *memory) forget(k *rememberedCall) {
 	delete(m.calls, k.id)
 }
 
-// trim forgets calls and promises that are too old or exceed the limits.
+// trim forgets calls and lost messages that are too old, and calls that exceed the limits.
 func (m *memory) trim(now time.Time) {
-	m.given.trim(now)
+	m.lost.trim(now)
 	for _, o := range m.owners {
 		for k := o.first; k != nil && now.Sub(k.since) > m.most.age; k = o.first {
 			m.forget(k)

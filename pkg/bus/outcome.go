@@ -33,7 +33,7 @@ type OutcomeState byte
 
 const (
 	// OutcomeNever: the call did not start at this worker. If it still arrives from any other
-	// router than the requester, it is refused.
+	// router than the requester, it is refused, unless the query has Seqs.
 	OutcomeNever OutcomeState = 1
 	// OutcomeRunning: the call is in progress, or waits for a session.
 	OutcomeRunning OutcomeState = 2
