@@ -14,6 +14,7 @@ import (
 	"github.com/callyard/callyard/internal/agent"
 	"github.com/callyard/callyard/internal/agent/model"
 	"github.com/callyard/callyard/internal/kit/plainjson"
+	"github.com/callyard/callyard/internal/kit/visible"
 )
 
 // agentPerson is the user of `callyard agent`: a person at a terminal, or a program.
@@ -70,7 +71,7 @@ func (p *agentPerson) Text(piece string) {
 	if p.o.output != "text" || piece == "" {
 		return
 	}
-	p.wrote(p.c.out.text(visible(piece)))
+	p.wrote(p.c.out.text(visible.Terminal(piece)))
 	p.midLine = !strings.HasSuffix(piece, "\n")
 }
 
@@ -122,7 +123,7 @@ func (p *agentPerson) folded(raw json.RawMessage) string {
 	if text := oneLine(string(raw)); columnsOf(text) <= p.o.jsonWidth {
 		return text
 	}
-	return "\n" + visible(pretty(raw))
+	return "\n" + visible.Terminal(pretty(raw))
 }
 
 // Results implements [agent.Person].
@@ -229,7 +230,7 @@ func (p *agentPerson) card(h agent.Held) string {
 			fmt.Fprintf(&b, "  page    %s\n", oneLine(q.Page))
 		}
 	}
-	fmt.Fprintf(&b, "  arguments\n%s\n", visible(pretty(h.Arguments)))
+	fmt.Fprintf(&b, "  arguments\n%s\n", visible.Terminal(pretty(h.Arguments)))
 	return b.String()
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/callyard/callyard/internal/kit/truncate"
+	"github.com/callyard/callyard/internal/kit/visible"
 )
 
 // shownResult limits the bytes of a result that are shown. The model gets all of it.
@@ -91,5 +92,5 @@ func (p *agentPerson) result(text string) string {
 			text = strings.TrimPrefix(p.folded(json.RawMessage(text)), "\n")
 		}
 	}
-	return "  " + strings.ReplaceAll(visible(truncate.Text(text, shownResult)), "\n", "\n  ")
+	return "  " + strings.ReplaceAll(visible.Terminal(truncate.Text(text, shownResult)), "\n", "\n  ")
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/visible"
 	"github.com/callyard/callyard/internal/problem"
 	"github.com/callyard/callyard/pkg/schema"
 )
@@ -94,7 +95,7 @@ func (c *client) problemText(p *callyard.Problem, status int, retryAfter string)
 		if i > 0 {
 			b.WriteString("\n  ") // indent, so that no line of it looks like our output
 		}
-		b.WriteString(visible(strings.TrimRight(line, "\r")))
+		b.WriteString(visible.Terminal(strings.TrimRight(line, "\r")))
 	}
 	for _, f := range p.Errors {
 		place := "(whole document)"

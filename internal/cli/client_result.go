@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"strings"
+
+	"github.com/callyard/callyard/internal/kit/visible"
 )
 
 // toolResult holds the members of a CallToolResult that the commands use.
@@ -69,7 +71,7 @@ func (s screen) result(body []byte) error {
 // lines writes untrusted text and ends its last line.
 func (s screen) lines(text string) error {
 	if s.terminal {
-		text = visible(text)
+		text = visible.Terminal(text)
 	}
 	if text == "" || !strings.HasSuffix(text, "\n") {
 		text += "\n"

@@ -7,12 +7,12 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/term"
+
+	"github.com/callyard/callyard/internal/kit/visible"
 )
 
 // screen is the output of a command: a terminal, or a pipe or file, which gets neither colours nor
@@ -109,31 +109,10 @@ func (s screen) paint(c colour, text string) string {
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// visible escapes the characters that could control a terminal: control characters other than line
-// feed and tab, and bidirectional controls. Text of servers and tools is untrusted.
-func visible(text string) string {
-	if strings.IndexFunc(text, isTerminalControl) < 0 && utf8.ValidString(text) {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if isTerminalControl(r) {
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
-
-func isTerminalControl(r rune) bool {
-	return r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
-}
-
 // escapedJSON returns JSON in which the characters that could control a terminal are escaped. In JSON, the
 // control characters of ASCII are escaped already, except DEL, and a return is a space.
 func escapedJSON(body []byte) []byte {
-	if bytes.IndexFunc(body, isTerminalControl) < 0 && utf8.Valid(body) {
+	if bytes.IndexFunc(body, visible.ControlsTerminal) < 0 && utf8.Valid(body) {
 		return body
 	}
 	out := make([]byte, 0, len(body)+64)
@@ -141,7 +120,7 @@ func escapedJSON(body []byte) []byte {
 		switch {
 		case r == '\r':
 			out = append(out, ' ')
-		case isTerminalControl(r):
+		case visible.ControlsTerminal(r):
 			out = fmt.Appendf(out, `\u%04x`, r)
 		default:
 			out = utf8.AppendRune(out, r)
@@ -152,7 +131,7 @@ func escapedJSON(body []byte) []byte {
 
 // oneLine returns the text on one line, with characters that could control a terminal escaped.
 func oneLine(text string) string {
-	return visible(strings.Join(strings.Fields(text), " "))
+	return visible.Terminal(strings.Join(strings.Fields(text), " "))
 }
 
 // size formats a number of bytes.

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/callyard/callyard/internal/kit/visible"
 )
 
 func TestATableIsColouredOnlyAtATerminal(t *testing.T) {
@@ -65,7 +67,7 @@ func TestDocumentsDoNotControlATerminal(t *testing.T) {
 	for _, f := range []format{formatJSON, formatYAML} {
 		var b bytes.Buffer
 		s := screen{w: &b, terminal: true, format: f}
-		if err := s.document([]byte(sent)); err != nil || strings.ContainsFunc(b.String(), isTerminalControl) || !strings.Contains(b.String(), "é") {
+		if err := s.document([]byte(sent)); err != nil || strings.ContainsFunc(b.String(), visible.ControlsTerminal) || !strings.Contains(b.String(), "é") {
 			t.Errorf("%s: %v, %q", f, err, b.String())
 		}
 		if f != formatJSON {

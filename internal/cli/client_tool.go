@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/visible"
 )
 
 // toolItem is a tool as the commands read it. Unknown members, which a newer front door may add,
@@ -85,7 +86,7 @@ func showTool(ctx context.Context, c *client, args []string) error {
 		if part.text == "" {
 			continue
 		}
-		if err := out.section(part.head, visible(part.text)); err != nil {
+		if err := out.section(part.head, visible.Terminal(part.text)); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,10 @@
 package cli
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/callyard/callyard/internal/kit/visible"
+)
 
 // finding is one result of an examination.
 type finding struct {
@@ -58,9 +62,9 @@ func (x *examination) printForPeople(faults int) error {
 	colours := map[string]colour{levelOK: green, levelNote: yellow, levelFault: red}
 	for _, f := range x.findings {
 		level := fmt.Sprintf("%-5s", f.Level)
-		line := out.sentences(level+"  "+visible(f.About+": "+f.Says), len(level)+2)
+		line := out.sentences(level+"  "+visible.Terminal(f.About+": "+f.Says), len(level)+2)
 		if f.Fix != "" {
-			line += "\n" + out.sentences("       fix: "+visible(f.Fix), len("fix: "))
+			line += "\n" + out.sentences("       fix: "+visible.Terminal(f.Fix), len("fix: "))
 		}
 		if err := out.text(out.paint(colours[f.Level], level) + line[len(level):] + "\n"); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/visible"
 )
 
 func serversCommand() *cobra.Command {
@@ -128,7 +129,7 @@ func writeServer(out screen, s *callyard.ServerItem) error {
 	if deref(s.StderrTail) == "" {
 		return nil
 	}
-	return out.section("stderr", visible(strings.ReplaceAll(strings.TrimRight(*s.StderrTail, "\r\n"), "\r\n", "\n")))
+	return out.section("stderr", visible.Terminal(strings.ReplaceAll(strings.TrimRight(*s.StderrTail, "\r\n"), "\r\n", "\n")))
 }
 
 func workerRows(s *callyard.ServerItem) [][]cell {

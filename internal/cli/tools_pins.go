@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/visible"
 )
 
 func diffToolsCommand() *cobra.Command {
@@ -164,7 +165,7 @@ func writeToolDiff(out screen, server string, t *toolPin) error {
 	}
 	var b strings.Builder
 	for line := range strings.Lines(text) {
-		line = visible(strings.TrimSuffix(line, "\n"))
+		line = visible.Terminal(strings.TrimSuffix(line, "\n"))
 		switch {
 		case strings.HasPrefix(line, "+"):
 			line = out.paint(green, line)

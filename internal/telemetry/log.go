@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"encoding"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/charmbracelet/x/term"
 	"github.com/lmittmann/tint"
+
+	"github.com/callyard/callyard/internal/kit/visible"
 )
 
 // NewLogger returns a logger that writes to w.
@@ -55,9 +58,58 @@ func textHandler(w io.Writer, least slog.Level, colour bool) slog.Handler {
 		Level:       least,
 		TimeFormat:  time.DateTime,
 		NoColor:     !colour || os.Getenv("NO_COLOR") != "",
-		ReplaceAttr: hideSecrets,
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr { return escapeControls(hideSecrets(groups, a)) },
 	})
 }
+
+// escapeControls escapes the characters of an attribute that could control a terminal. Names and errors
+// of MCP servers are logged, and the handler writes escape characters as they are, for colours.
+func escapeControls(a slog.Attr) slog.Attr {
+	text := textOf(a.Value.Resolve())
+	if strings.IndexFunc(text, visible.ControlsTerminal) < 0 && !strings.Contains(text, spelledEscape) {
+		return a
+	}
+	var b strings.Builder
+	for _, r := range strings.ReplaceAll(text, spelledEscape, "\x1b") {
+		if visible.ControlsTerminal(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return slog.String(a.Key, b.String())
+}
+
+// textOf returns the text of a value as the handler would write it, or "" for one that has no text of
+// others: numbers, times and nil pointers.
+func textOf(v slog.Value) (text string) {
+	defer func() {
+		if recover() != nil { // a method of a nil pointer; the handler has a text for it
+			text = ""
+		}
+	}()
+	switch v.Kind() {
+	case slog.KindString:
+		return v.String()
+	case slog.KindAny:
+		switch of := v.Any().(type) {
+		case encoding.TextMarshaler: // first, because it may hide a secret
+			raw, err := of.MarshalText()
+			if err == nil {
+				return string(raw)
+			}
+		case error:
+			return of.Error()
+		default:
+			return fmt.Sprintf("%+v", of)
+		}
+	}
+	return ""
+}
+
+// spelledEscape is what the handler turns into an escape character when it quotes a text, also if the text
+// itself has these four characters.
+const spelledEscape = `\x1b`
 
 func jsonHandler(w io.Writer, least slog.Level) slog.Handler {
 	return slog.NewJSONHandler(w, &slog.HandlerOptions{Level: least, ReplaceAttr: hideSecrets})

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/callyard/callyard/internal/kit/visible"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -110,5 +113,34 @@ func TestColourNeedsATerminalAndUnsetNoColor(t *testing.T) {
 		if strings.Contains(out.String(), "\x1b[") != c.want {
 			t.Errorf("%+v: %q", c, out.String())
 		}
+	}
+}
+
+// coded is a text that hides itself when it is written as one.
+type coded string
+
+func (coded) MarshalText() ([]byte, error) { return []byte("a name"), nil }
+
+// failing is an error whose nil pointer has no text.
+type failing struct{ text string }
+
+func (f *failing) Error() string { return f.text }
+
+// MCP servers choose the names of their tools and the texts of their errors.
+func TestLogsDoNotControlATerminal(t *testing.T) {
+	t.Setenv("NO_COLOR", "")
+	const evil = "x\x1b[2J\x07\u009b1;1H\u202ey"
+	for _, value := range []any{evil, errors.New(evil), []string{evil}, map[string]string{evil: evil}, struct{ Name string }{evil}, fmt.Errorf("é: %w", errors.New(evil)), coded(evil), `x \x1b[2J`} {
+		var out bytes.Buffer
+		slog.New(textHandler(&out, slog.LevelInfo, true)).Info("m", "key", value)
+		plain := regexp.MustCompile("\x1b\\[[0-9]*m").ReplaceAllString(out.String(), "") // colours
+		if strings.ContainsFunc(plain, visible.ControlsTerminal) || !strings.Contains(plain, "x") && !strings.Contains(plain, "a name") {
+			t.Errorf("%T: %q", value, out.String())
+		}
+	}
+	var out bytes.Buffer
+	slog.New(textHandler(&out, slog.LevelInfo, true)).Info("m", "error", (*failing)(nil), "n", 1, "nothing", nil)
+	if !strings.Contains(out.String(), "<nil>") {
+		t.Errorf("%q", out.String())
 	}
 }
