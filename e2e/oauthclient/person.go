@@ -65,11 +65,7 @@ func (p *person) Refused(ctx context.Context, r launch.Refusal) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	var known *oauth.Registration
-	if p.grant != nil {
-		known = &p.grant.Client
-	}
-	request, err := p.client.Begin(ctx, resource, known)
+	request, err := p.client.Begin(ctx, resource)
 	if err != nil {
 		return false, err
 	}
