@@ -9,6 +9,7 @@ import (
 
 	"github.com/callyard/callyard/internal/authn/token/tokentest"
 	"github.com/callyard/callyard/internal/frontdoor"
+	"github.com/callyard/callyard/internal/kit/polltest"
 	"github.com/callyard/callyard/internal/settings"
 	"github.com/callyard/callyard/pkg/bus/bustest"
 )
@@ -89,10 +90,14 @@ func TestNoMoreLinesAreStoredOnceTheirKeyIsRevoked(t *testing.T) {
 	if err := send(); err != nil {
 		t.Fatal(err)
 	}
+	polltest.Until(t, "the batch", func() bool { // its request is accepted before the key is revoked
+		_, _, answer := d.with(k.Secret, "GET", "/batches", "")
+		return strings.Contains(answer, `"id"`)
+	})
 	if status, _, answer := d.with(d.key, "DELETE", "/keys/"+k.ID, "", "If-Match", "*"); status != http.StatusOK {
 		t.Fatal(status, answer)
 	}
-	every, deadline := time.NewTicker(50*time.Millisecond), time.After(10*time.Second)
+	every, deadline := time.NewTicker(50*time.Millisecond), time.After(time.Minute)
 	defer every.Stop()
 	defer lines.Close()
 	for {

@@ -18,10 +18,13 @@ const (
 	readHeaderTimeout = 5 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 32 << 10
+	// refusedBody is how long the client of a refused request may take to send the rest of its body.
+	refusedBody = 5 * time.Second
 )
 
 // NewServer returns a server for next with limits for headers and idle connections. It refuses
 // compressed bodies, because no handler decompresses them and the size limits count received bytes.
+// The client of a refused request gets the answer at once and may send the rest of its body for 5 s.
 // While draining is set, it asks clients to close each connection after the next answer. Closing
 // idle connections instead would break requests that are already on their way.
 func NewServer(next http.Handler, draining *atomic.Bool, log *slog.Logger) *http.Server {
@@ -29,6 +32,9 @@ func NewServer(next http.Handler, draining *atomic.Bool, log *slog.Logger) *http
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if draining.Load() {
 				w.Header().Set("Connection", "close")
+			}
+			if r.ContentLength != 0 && r.ProtoMajor == 1 {
+				w = &bodyWriter{w, r}
 			}
 			if coding := codingOf(r.Header); coding != "" {
 				w.Header().Set("Accept-Encoding", "identity")
@@ -41,6 +47,29 @@ func NewServer(next http.Handler, draining *atomic.Bool, log *slog.Logger) *http
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
+
+// bodyWriter writes the answer to a request with a body. Before net/http sends an answer, it reads what the
+// handler has left of a body, up to 256 KiB and without a limit of time. A client that sends a stream would
+// not learn that it is refused, and anybody could keep a connection occupied.
+type bodyWriter struct {
+	http.ResponseWriter
+	r *http.Request
+}
+
+// WriteHeader limits the time for the rest of the body if the answer is an error. If the length of the
+// body is unknown, the answer is sent at once, and the connection closed.
+func (b *bodyWriter) WriteHeader(status int) {
+	if status >= http.StatusBadRequest {
+		_ = http.NewResponseController(b.ResponseWriter).SetReadDeadline(time.Now().Add(refusedBody)) // the recorder of a test has none
+		if b.r.ContentLength < 0 {
+			b.Header().Set("Connection", "close")
+		}
+	}
+	b.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap gives http.ResponseController access to the connection.
+func (b *bodyWriter) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
 // maxCoding is the maximum number of characters of a content coding that an error repeats.
 const maxCoding = 64

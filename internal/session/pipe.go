@@ -298,8 +298,11 @@ func (l *pipeLink) read() {
 // continue: the line does not name its call, or does not end.
 func (l *pipeLink) skip(in *lines.Reader) error {
 	head, tail, err := in.Skip(maxSkipped)
-	if err != nil && !errors.Is(err, lines.ErrTooLong) {
-		return err // the process has probably ended; the outcome of the call depends on how
+	if err != nil {
+		if !errors.Is(err, lines.ErrTooLong) {
+			return err // the process has probably ended; the outcome of the call depends on how
+		}
+		l.s.retire(errEndless) // before the caller of the call can send another one, which would come here
 	}
 	switch named := l.s.tooLong(head, tail); {
 	case !named:
