@@ -30,7 +30,7 @@ func serveEcho() {
 		panic(err)
 	}
 	fmt.Println(l.Addr())
-	_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:gosec // it serves one test
+	_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, err := attach.Accept(w, r, attach.Options{MaxMessage: 1 << 10, PingEvery: echoPings})
 		if err != nil {
 			return
@@ -79,7 +79,7 @@ func TestAProgramStaysConnectedToAProcessThatWasStopped(t *testing.T) {
 	}
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	ws, _, err := websocket.Dial(t.Context(), "ws://"+strings.TrimSpace(address), &websocket.DialOptions{ //nolint:bodyclose // the library closes it
+	ws, _, err := websocket.Dial(t.Context(), "ws://"+strings.TrimSpace(address), &websocket.DialOptions{
 		HTTPClient: &http.Client{Transport: transport}, Subprotocols: []string{attach.Subprotocol},
 	})
 	if err != nil {
