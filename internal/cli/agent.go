@@ -25,6 +25,7 @@ import (
 	"github.com/callyard/callyard/internal/agent"
 	"github.com/callyard/callyard/internal/agent/model"
 	"github.com/callyard/callyard/internal/kit/bom"
+	"github.com/callyard/callyard/internal/kit/shellwords"
 )
 
 // Exit codes of the agent: exitHeld if a call is still held at the end of the session, exitBudget
@@ -353,7 +354,7 @@ func resumeArgument(path string) string {
 	case isSessionID(path):
 		path = "." + string(filepath.Separator) + path
 	}
-	return shellWord(path)
+	return shellwords.Quote(path)
 }
 
 // open opens the transcript.

@@ -10,6 +10,7 @@ import (
 
 	callyard "github.com/callyard/callyard/clients/go"
 	"github.com/callyard/callyard/clients/go/batchfile"
+	"github.com/callyard/callyard/internal/kit/shellwords"
 )
 
 // troubleText describes an error that will be retried.
@@ -163,32 +164,9 @@ func batchSummary(out screen, o *batchfile.Options, r *batchfile.Report) string 
 	}
 	if c.Unknown > 0 {
 		fmt.Fprintf(&t, "Calls in state unknown were sent and may have run; they were not started again. Check the effects of each, and settle it:\n"+
-			"  grep '\"state\":\"unknown\"' %s\n  callyard calls settle CALL_ID --as done|failed|run-again --reason TEXT\n", shellWord(o.Results))
+			"  grep '\"state\":\"unknown\"' %s\n  callyard calls settle CALL_ID --as done|failed|run-again --reason TEXT\n", shellwords.Quote(o.Results))
 	}
 	return t.String()
-}
-
-// shellWord quotes the text as one shell word.
-func shellWord(text string) string {
-	if text != "" && strings.IndexFunc(text, func(c rune) bool {
-		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("/._-+:,@", c))
-	}) < 0 {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-}
-
-// shellArguments quotes the arguments of a command. The name of a tool, which its server chose, must not
-// be taken for a flag.
-func shellArguments(words ...string) string {
-	quoted, mark := make([]string, len(words)), ""
-	for i, w := range words {
-		if strings.HasPrefix(w, "-") {
-			mark = "-- "
-		}
-		quoted[i] = shellWord(w)
-	}
-	return mark + strings.Join(quoted, " ")
 }
 
 // number formats n with thousands separators.

@@ -215,7 +215,4 @@ func TestNarrowProgressLineKeepsTheMainFigures(t *testing.T) {
 			t.Errorf("%d is %s", n, got)
 		}
 	}
-	if got := shellWord("it's.ndjson"); got != `'it'\''s.ndjson'` {
-		t.Errorf("for a shell it is %s", got)
-	}
 }

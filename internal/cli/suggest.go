@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/callyard/callyard/internal/kit/shellwords"
 	"github.com/callyard/callyard/pkg/risk/yamldoc"
 )
 
@@ -81,7 +82,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	}
 	hint := didYouMean(word, names)
 	if hint == "" && slices.Contains(names, "show") { // people type the name of what they want to see
-		hint = fmt.Sprintf(". To see one object, use `%s show %s`.", cmd.CommandPath(), oneLine(shellWord(word)))
+		hint = fmt.Sprintf(". To see one object, use `%s show %s`.", cmd.CommandPath(), oneLine(shellwords.Quote(word)))
 	}
 	return fail(exitUsage, "%s has no command %q%s", cmd.CommandPath(), oneLine(word), orPoint(hint))
 }

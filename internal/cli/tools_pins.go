@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	callyard "github.com/callyard/callyard/clients/go"
+	"github.com/callyard/callyard/internal/kit/shellwords"
 	"github.com/callyard/callyard/internal/kit/visible"
 )
 
@@ -134,7 +135,7 @@ func diffTools(ctx context.Context, c *client, args []string) error {
 		if err := writeToolDiff(c.out, pins.Server, t); err != nil {
 			return err
 		}
-		if err := c.out.text("\n" + oneLine("Accept it: callyard tools accept "+shellArguments(pins.Server, t.Name+"@"+t.Digest)) + "\n\n"); err != nil {
+		if err := c.out.text("\n" + oneLine("Accept it: callyard tools accept "+shellwords.Arguments(pins.Server, t.Name+"@"+t.Digest)) + "\n\n"); err != nil {
 			return err
 		}
 	}
