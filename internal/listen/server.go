@@ -24,7 +24,8 @@ const (
 
 // NewServer returns a server for next with limits for headers and idle connections. It refuses
 // compressed bodies, because no handler decompresses them and the size limits count received bytes.
-// The client of a refused request gets the answer at once and may send the rest of its body for 5 s.
+// The client of a refused request whose body has no announced length gets the answer at once, and may send
+// the rest of the body for 5 s.
 // While draining is set, it asks clients to close each connection after the next answer. Closing
 // idle connections instead would break requests that are already on their way.
 func NewServer(next http.Handler, draining *atomic.Bool, log *slog.Logger) *http.Server {
@@ -33,8 +34,8 @@ func NewServer(next http.Handler, draining *atomic.Bool, log *slog.Logger) *http
 			if draining.Load() {
 				w.Header().Set("Connection", "close")
 			}
-			if r.ContentLength != 0 && r.ProtoMajor == 1 {
-				w = &bodyWriter{w, r}
+			if r.ContentLength < 0 && r.ProtoMajor == 1 {
+				w = &streamWriter{w}
 			}
 			if coding := codingOf(r.Header); coding != "" {
 				w.Header().Set("Accept-Encoding", "identity")
@@ -48,28 +49,24 @@ func NewServer(next http.Handler, draining *atomic.Bool, log *slog.Logger) *http
 	}
 }
 
-// bodyWriter writes the answer to a request with a body. Before net/http sends an answer, it reads what the
-// handler has left of a body, up to 256 KiB and without a limit of time. A client that sends a stream would
-// not learn that it is refused, and anybody could keep a connection occupied.
-type bodyWriter struct {
-	http.ResponseWriter
-	r *http.Request
-}
+// streamWriter writes the answer to a request whose body has no announced length, such as a stream of lines.
+// Before net/http sends an answer, it reads what the handler has left of a body, up to 256 KiB and without a
+// limit of time. A client that streams would not learn that it is refused, and anybody could keep a
+// connection occupied.
+type streamWriter struct{ http.ResponseWriter }
 
-// WriteHeader limits the time for the rest of the body if the answer is an error. If the length of the
-// body is unknown, the answer is sent at once, and the connection closed.
-func (b *bodyWriter) WriteHeader(status int) {
+// WriteHeader closes the connection after an error, which is therefore sent at once, and limits the time
+// for the rest of the body.
+func (s *streamWriter) WriteHeader(status int) {
 	if status >= http.StatusBadRequest {
-		_ = http.NewResponseController(b.ResponseWriter).SetReadDeadline(time.Now().Add(refusedBody)) // the recorder of a test has none
-		if b.r.ContentLength < 0 {
-			b.Header().Set("Connection", "close")
-		}
+		_ = http.NewResponseController(s.ResponseWriter).SetReadDeadline(time.Now().Add(refusedBody)) // the recorder of a test has none
+		s.Header().Set("Connection", "close")
 	}
-	b.ResponseWriter.WriteHeader(status)
+	s.ResponseWriter.WriteHeader(status)
 }
 
 // Unwrap gives http.ResponseController access to the connection.
-func (b *bodyWriter) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+func (s *streamWriter) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // maxCoding is the maximum number of characters of a content coding that an error repeats.
 const maxCoding = 64
