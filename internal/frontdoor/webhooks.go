@@ -183,10 +183,11 @@ func callbackOf(e batch.End) string {
 func (t *notifier) keep(e batch.End) (ok, full bool) {
 	for n := 0; ; n++ {
 		again, err := t.add(e)
+		if err == nil {
+			return true, false
+		}
 		log := t.d.o.Log.With("call", e.CallID, "journal", e.Journal, "error", err)
 		switch {
-		case err == nil:
-			return true, false
 		case !again && schema.AsError(err).Retryable:
 			return false, true
 		case !again:
